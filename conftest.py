@@ -1,0 +1,8 @@
+"""Switches on run-time shape and type checks (jaxtyping + beartype) for the whole package while tests run."""
+
+import os
+
+from jaxtyping import install_import_hook
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+install_import_hook("stairwise", "tests.helpers.typecheck")

@@ -1,0 +1,1 @@
+"""Stairwise: results on how transformers learn step-by-step reasoning, executable."""

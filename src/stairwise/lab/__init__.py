@@ -1,0 +1,1 @@
+"""The contract between papers and the kernel, presets, planner, executor and store."""

@@ -1,0 +1,283 @@
+"""Typed configs: plain frozen dataclasses of Python scalars, checked when built, addressed by dotted paths.
+
+A field is declared with `option`, which carries its documentation, its valid range, and whether it is *numeric*
+(traced: trials that differ in it share one compiled program) or *static* (it changes the program).
+
+>>> from dataclasses import dataclass
+>>> @dataclass(frozen=True)
+... class Bag(Config):
+...     balls: int = option(3, "how many balls", low=1)
+...     rate: float = option(0.5, "chance of drawing", above=0.0, high=1.0, numeric=True)
+>>> Bag(rate=1)
+Bag(balls=3, rate=1.0)
+>>> Bag(balls=0)
+Traceback (most recent call last):
+stairwise.lab.config.ConfigError: balls=0 must be at least 1
+>>> update(Bag(), {"balls": "7"})
+Bag(balls=7, rate=0.5)
+"""
+
+import dataclasses
+import difflib
+import json
+import math
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+C = TypeVar("C", bound="Config")
+
+
+class ConfigError(ValueError):
+    """A value that a config refuses; its message is one line that names field, value and valid range."""
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    choices: tuple[str, ...] = (),
+    numeric: bool = False,
+) -> Any:
+    """A documented, range-checked field; `low` and `high` are inclusive, `above` and `below` are not."""
+    metadata = {
+        "help": help,
+        "low": low,
+        "high": high,
+        "above": above,
+        "below": below,
+        "choices": choices,
+        "numeric": numeric,
+    }
+    if isinstance(default, Config):
+        return dataclasses.field(default_factory=lambda: default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Base of every config; subclasses are `@dataclass(frozen=True)` and may override `check` for cross-field rules."""
+
+    def __post_init__(self):
+        kinds = _kinds(type(self))
+        for field in dataclasses.fields(self):
+            value = _coerce(field.name, getattr(self, field.name), kinds[field.name], field.metadata)
+            object.__setattr__(self, field.name, value)
+        self.check()
+
+    def check(self) -> None:
+        """Cross-field rules; raises ConfigError."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One leaf of a config class: where it is, what it takes, what it means."""
+
+    path: str
+    kind: Any
+    default: Any
+    metadata: Mapping[str, Any]
+
+    @property
+    def numeric(self) -> bool:
+        return bool(self.metadata.get("numeric"))
+
+    @property
+    def range(self) -> str:
+        return _range_text(self.metadata)
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise ConfigError(message) unless the condition holds."""
+    if not condition:
+        raise ConfigError(message)
+
+
+@lru_cache(maxsize=None)
+def _kinds(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def leaves(config: Config, prefix: str = "") -> Iterator[Field]:
+    """The leaf fields of a config in order, with the config's values as their defaults."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, Config):
+            yield from leaves(value, f"{prefix}{field.name}.")
+        else:
+            yield Field(prefix + field.name, _kinds(type(config))[field.name], value, field.metadata)
+
+
+def as_dict(config: Config) -> dict[str, Any]:
+    """The config as nested plain dictionaries, ready for JSON."""
+    return json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, shortest floats."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def from_dict(cls: type[C], data: Mapping[str, Any], prefix: str = "") -> C:
+    """The config that `as_dict` came from; unknown fields and bad values are refused by their full path."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    for name in data:
+        if name not in names:
+            raise ConfigError(unknown_field(prefix + name, sorted(prefix + n for n in names)))
+    values = {}
+    for name, value in data.items():
+        kind = _kinds(cls)[name]
+        if isinstance(kind, type) and issubclass(kind, Config):
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{prefix}{name}={value!r} must be a group of fields")
+            value = from_dict(kind, value, f"{prefix}{name}.")
+        values[name] = value
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        message = str(error)
+        raise ConfigError(message if message.startswith(prefix) else prefix + message) from None
+
+
+def update(config: C, changes: Mapping[str, Any]) -> C:
+    """The config with the fields at dotted paths changed, all at once; text is parsed by the field's type."""
+    known = {field.path: field for field in leaves(config)}
+    data = as_dict(config)
+    for path, value in changes.items():
+        if path not in known:
+            raise ConfigError(unknown_field(path, sorted(known)))
+        if isinstance(value, str):
+            value = parse(known[path], value)
+        *groups, name = path.split(".")
+        place = data
+        for group in groups:
+            place = place[group]
+        place[name] = value
+    return from_dict(type(config), data)
+
+
+def parse(field: Field, text: str) -> Any:
+    """The value that a command-line text means for this field."""
+    kind = field.kind
+    try:
+        if kind is bool:
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.strip().lower()]
+        if kind is int:
+            return _integer(text)
+        if kind is float:
+            return float(text)
+        if typing.get_origin(kind) is tuple:
+            item = typing.get_args(kind)[0]
+            make = {int: _integer, float: float, str: str}[item]
+            return tuple(make(part) for part in text.replace(" ", "").split(",") if part)
+    except (ValueError, KeyError, OverflowError):
+        raise ConfigError(f"{field.path}={_short(text)} must be {_kind_text(kind)}") from None
+    return text
+
+
+def split(config: C) -> tuple[C, dict[str, float]]:
+    """The static part (numeric fields reset to their class defaults) and the numbers, by dotted path."""
+    numbers = {field.path: field.default for field in leaves(config) if field.numeric}
+    blank = {field.path: field.default for field in leaves(type(config)()) if field.numeric}
+    data = as_dict(config)
+    for path in numbers:
+        *groups, name = path.split(".")
+        place = data
+        for group in groups:
+            place = place[group]
+        place[name] = blank[path]
+    static = _unchecked(type(config), data)  # a blanked number may break a cross-field rule that the real one keeps
+    return static, numbers
+
+
+def _unchecked(cls: type[C], data: Mapping[str, Any]) -> C:
+    made = object.__new__(cls)
+    for field in dataclasses.fields(cls):
+        kind, value = _kinds(cls)[field.name], data[field.name]
+        if isinstance(kind, type) and issubclass(kind, Config):
+            value = _unchecked(kind, value)
+        elif isinstance(value, list):
+            value = tuple(value)
+        object.__setattr__(made, field.name, value)
+    return made
+
+
+def unknown_field(name: str, known: list[str]) -> str:
+    """One line for a field that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"unknown field {_short(name)}{hint} (fields: {', '.join(known)})"
+
+
+def _integer(text: str) -> int:
+    """Whole numbers, also as 1_000 or 2**19 or 1e5."""
+    if "**" in text:
+        base, _, power = text.partition("**")
+        base, power = int(base), int(power)
+        if not (abs(base) <= 10**6 and 0 <= power <= 64):
+            raise ValueError(text)
+        return base**power
+    if "e" in text.lower():
+        value = float(text)
+        if value != int(value):
+            raise ValueError(text)
+        return int(value)
+    return int(text)
+
+
+def _coerce(name: str, value: Any, kind: Any, metadata: Mapping[str, Any]) -> Any:
+    shown = f"{name}={_short(value)}"
+    if typing.get_origin(kind) is tuple:
+        if not isinstance(value, (tuple, list)):
+            raise ConfigError(f"{shown} must be {_kind_text(kind)}")
+        item = typing.get_args(kind)[0]
+        return tuple(_coerce(name, part, item, metadata) for part in value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
+        value = float(value)
+    if kind in (int, float, str, bool) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise ConfigError(f"{shown} must be {_kind_text(kind)}")
+    if isinstance(kind, type) and issubclass(kind, Config) and not isinstance(value, kind):
+        raise ConfigError(f"{shown} must be a {kind.__name__}")
+    if metadata.get("choices") and value not in metadata["choices"]:
+        raise ConfigError(f"{shown} must be one of {', '.join(metadata['choices'])}")
+    if kind in (int, float):
+        _check_range(shown, value, metadata)
+    return value
+
+
+def _check_range(shown: str, value: float, metadata: Mapping[str, Any]) -> None:
+    low, high, above, below = (metadata.get(bound) for bound in ("low", "high", "above", "below"))
+    inside = math.isfinite(value)
+    inside &= low is None or value >= low
+    inside &= high is None or value <= high
+    inside &= above is None or value > above
+    inside &= below is None or value < below
+    if not inside or abs(value) >= 2**63:
+        raise ConfigError(f"{shown} must be {_range_text(metadata) or 'a finite number'}")
+
+
+def _range_text(metadata: Mapping[str, Any]) -> str:
+    parts = []
+    for bound, words in (("low", "at least"), ("above", "above"), ("high", "at most"), ("below", "below")):
+        if metadata.get(bound) is not None:
+            parts.append(f"{words} {metadata[bound]:g}")
+    return " and ".join(parts)
+
+
+def _kind_text(kind: Any) -> str:
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    if typing.get_origin(kind) is tuple:
+        return f"a list of {names[typing.get_args(kind)[0]].removeprefix('a ')}s"
+    return names.get(kind, str(kind))
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    text = "".join(ch if ch.isprintable() else "?" for ch in text)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,456 @@
+"""What a paper hands to the kernel: `Paper`, `Claim`, `Verdict`, `Experiment`, `Preset`, `Figure`, `Trial`, `Stage`, `Record`.
+
+Nothing here imports JAX: papers describe themselves instantly and name their code as "module:function", which is
+imported only when it runs.
+"""
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from stairwise.lab.config import Config, ConfigError, as_dict, canonical, from_dict, leaves, split, update
+
+KINDS = (
+    "definition",
+    "construction",
+    "identity",
+    "bound",
+    "convergence",
+    "empirical",
+    "algorithm",
+    "illustration",
+    "asymptotic",
+)
+TIERS = ("instant", "minutes", "gpu")
+# from the one to look at first to the one that needs no look
+STATUSES = ("fails", "not-reproduced", "refuted", "vacuous", "reported", "holds", "skipped")
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found: `measured` against `required`, and the margin between them (a ratio, above 1 is good).
+
+    `details` is a small table (a list of flat dictionaries); `hypotheses` names those of the statement that the
+    chosen sizes violate (empty when all are met).
+    """
+
+    status: str
+    measured: float | None = None
+    required: float | None = None
+    margin: float | None = None
+    note: str = ""
+    hypotheses: tuple[str, ...] = ()
+    details: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self):
+        if self.status not in STATUSES:
+            raise ValueError(f"status={self.status!r} must be one of {', '.join(STATUSES)}")
+        for name in ("measured", "required", "margin"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else float(value))
+        object.__setattr__(self, "details", tuple(dict(row) for row in self.details))
+
+    @property
+    def hypotheses_met(self) -> bool:
+        return not self.hypotheses
+
+    @staticmethod
+    def at_most(measured: float, required: float, *, otherwise: str = "fails", **more: Any) -> "Verdict":
+        """Holds when measured <= required; NaN never does.
+
+        >>> print(Verdict.at_most(1e-13, 1e-12))
+        holds  measured 1e-13  required <= 1e-12  margin 10x
+        """
+        measured, required = float(measured), float(required)
+        margin = _ratio(required, measured)
+        return Verdict("holds" if measured <= required else otherwise, measured, required, margin, **more)
+
+    @staticmethod
+    def at_least(measured: float, required: float, *, otherwise: str = "fails", **more: Any) -> "Verdict":
+        """Holds when measured >= required; NaN never does."""
+        measured, required = float(measured), float(required)
+        margin = _ratio(measured, required)
+        return Verdict("holds" if measured >= required else otherwise, measured, required, margin, **more)
+
+    @staticmethod
+    def reported(measured: float, **more: Any) -> "Verdict":
+        """A measurement of a statement that has no pass line."""
+        return Verdict("reported", measured, **more)
+
+    @staticmethod
+    def worst(verdicts: Mapping[str, "Verdict"]) -> "Verdict":
+        """Several checks as one: the status to look at first, and the smallest margin among those with that status.
+
+        `details` lists every check under its name.
+        """
+        if not verdicts:
+            raise ValueError("there is no verdict to combine")
+        order = sorted(
+            verdicts.items(),
+            key=lambda item: (
+                STATUSES.index(item[1].status),
+                math.inf if item[1].margin is None else item[1].margin,
+            ),
+        )
+        first = order[0][1]
+        rows: list[Mapping[str, Any]] = []
+        for name, verdict in verdicts.items():
+            row = {"check": name, "status": verdict.status, "measured": verdict.measured}
+            rows.append({**row, "required": verdict.required, "margin": verdict.margin})
+            rows.extend({"check": name, **detail} for detail in verdict.details)
+        hypotheses = tuple(dict.fromkeys(h for verdict in verdicts.values() for h in verdict.hypotheses))
+        notes = dict.fromkeys(verdict.note for verdict in verdicts.values() if verdict.note)
+        return dataclasses.replace(first, details=tuple(rows), hypotheses=hypotheses, note="; ".join(notes))
+
+    def __str__(self) -> str:
+        parts = [self.status]
+        if self.measured is not None:
+            parts.append(f"measured {self.measured:.4g}")
+        if self.required is not None:
+            sign = "<=" if self.margin is None or self._upper else ">="
+            parts.append(f"required {sign} {self.required:.4g}")
+        if self.margin is not None:
+            parts.append(f"margin {self.margin:.3g}x")
+        return "  ".join(parts)
+
+    @property
+    def _upper(self) -> bool:
+        return self.margin == _ratio(self.required or 0.0, self.measured or 0.0)
+
+
+def _ratio(good: float, bad: float) -> float | None:
+    """good/bad as a margin: none when undefined; infinite margins (an exact zero error) are reported as none too."""
+    if not (math.isfinite(good) and math.isfinite(bad)) or bad == 0 or good * bad < 0:
+        return None
+    return good / bad
+
+
+# --- experiments ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One way to run an experiment: a config, its arms (each a set of changed fields), how many seeds, on what.
+
+    `group` is how many trials one compiled program trains side by side on a GPU; a CPU takes them one by one.
+    `hours` is the predicted cost where nobody has run it.
+    """
+
+    config: Config
+    arms: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
+    seeds: int = 3
+    group: int = 1
+    hours: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture drawn from stored records by `draw`, a "module:function" that takes records and gives a Matplotlib figure."""
+
+    id: str
+    caption: str
+    draw: str
+    headline: bool = False
+    paper: str = ""
+    experiment: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Something to run: `program` ("module:function") makes the stages of a trial from its static config.
+
+    With `study=True` the function computes a record on the host instead: (config, seed) -> Outcome.
+    `needs` ("module:function") maps a (config, seed) to the trials it starts from, by name.
+    """
+
+    id: str
+    says: str
+    Config: type[Config]
+    presets: Mapping[str, Preset]
+    program: str
+    figures: tuple[Figure, ...] = ()
+    study: bool = False
+    needs: str | None = None
+    version: int = 1
+    precision: int = 32
+    paper: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.paper}/{self.id}"
+
+    def preset(self, name: str) -> Preset:
+        if name not in self.presets:
+            raise ConfigError(f"preset={name} must be one of {', '.join(self.presets)} ({self.name})")
+        return self.presets[name]
+
+    def trials(self, preset: str, seeds: Sequence[int] | None = None, changes: Mapping[str, Any] | None = None):
+        """The trials of a preset: every arm at every seed. A change overrides an arm's own value; equal trials merge."""
+        chosen = self.preset(preset)
+        seeds = range(chosen.seeds) if seeds is None else seeds
+        trials: dict[str, Trial] = {}
+        for arm, fields in chosen.arms.items():
+            config = update(chosen.config, {**fields, **(changes or {})})
+            for seed in seeds:
+                trial = Trial(self, config, seed, arm)
+                trials.setdefault(trial.digest, trial)
+        return list(trials.values())
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One config at one seed. Its digest names it for ever: config, seed, what it starts from, and the experiment's version."""
+
+    experiment: Experiment
+    config: Config
+    seed: int
+    arm: str = ""
+
+    def __post_init__(self):
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
+            raise ConfigError(f"seed={self.seed} must lie in 0..4294967295")
+
+    @cached_property
+    def needs(self) -> dict[str, "Trial"]:
+        if self.experiment.needs is None:
+            return {}
+        from stairwise.lazy import resolve
+
+        return resolve(self.experiment.needs)(self.config, self.seed)
+
+    @cached_property
+    def digest(self) -> str:
+        identity = {
+            "experiment": self.experiment.name,
+            "version": self.experiment.version,
+            "config": as_dict(self.config),
+            "seed": self.seed,
+            "needs": {name: trial.digest for name, trial in self.needs.items()},
+        }
+        return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+
+    @cached_property
+    def static(self) -> Config:
+        return split(self.config)[0]
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        return split(self.config)[1]
+
+    @property
+    def program_key(self) -> str:
+        """Trials with equal keys run through the same compiled program."""
+        return canonical([self.experiment.name, self.experiment.version, as_dict(self.static)])
+
+    @property
+    def label(self) -> str:
+        arm = f" {self.arm}" if self.arm else ""
+        return f"{self.experiment.name}{arm} seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of a trial that one compiled loop runs; pure functions of arrays, written for one trial.
+
+    init(numbers, carry, key) -> state            `carry` comes from the stage before (or from the trials it needs)
+    tick(numbers, state, key, t) -> state         one micro-batch; `key` belongs to tick t and to nothing else
+    measure(numbers, state, key, t) -> {name: scalar}      taken at the ticks of `measure_at` and at the last one
+    snapshot(numbers, state) -> {name: array}     kept at the ticks of `snapshot_at`
+    done(numbers, state) -> bool                  the trial stops here; without it a stage runs to `max_ticks`
+    finish(numbers, state, key) -> (carry, {name: array})  what goes to the next stage, and what is stored
+    when(carry) -> bool                           decided on the host before the stage: False skips it
+    """
+
+    name: str
+    init: Callable[..., Any]
+    tick: Callable[..., Any]
+    max_ticks: int
+    measure: Callable[..., Mapping[str, Any]] | None = None
+    measure_at: tuple[int, ...] = ()
+    snapshot: Callable[..., Mapping[str, Any]] | None = None
+    snapshot_at: tuple[int, ...] = ()
+    done: Callable[..., Any] | None = None
+    finish: Callable[..., tuple[Any, Mapping[str, Any]]] | None = None
+    when: Callable[[Any], bool] | None = None
+
+
+@dataclass
+class Outcome:
+    """What a trial leaves behind: metrics in long form, named arrays, and how it ended."""
+
+    status: str = "finished"  # finished | reached | censored | diverged | failed
+    stage: list[str] = field(default_factory=list)
+    step: list[int] = field(default_factory=list)
+    name: list[str] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+    arrays: dict[str, Any] = field(default_factory=dict)
+    message: str = ""
+
+    def add(self, stage: str, step: int, metrics: Mapping[str, Any]) -> None:
+        for name, value in metrics.items():
+            self.stage.append(stage)
+            self.step.append(int(step))
+            self.name.append(name)
+            self.value.append(float(value))
+
+
+class Record(Protocol):
+    """A stored trial as figures and judges see it."""
+
+    config: Any
+    seed: int
+    digest: str
+    status: str
+
+    def series(self, name: str, stage: str | None = None) -> tuple[Any, Any]: ...
+    def final(self, name: str, stage: str | None = None) -> float: ...
+    def names(self) -> list[str]: ...
+    def array(self, name: str) -> Any: ...
+    def arrays(self) -> list[str]: ...
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper as a check that can fail.
+
+    Theory: `check(config, seed) -> Verdict` at each of `cases` (the sizes of the ledger), or at the user's own.
+    Empirical: `judge(records) -> Verdict` of one experiment's preset, all of its trials or none.
+    """
+
+    id: str
+    says: str
+    kind: str
+    tier: str = "instant"
+    aliases: tuple[str, ...] = ()
+    cases: tuple[Config, ...] = ()
+    check: Callable[[Any, int], Verdict] | None = None
+    experiment: str = ""
+    judge: Callable[[list[Any]], Verdict] | None = None
+    paper: str = ""
+    precision: int = 64
+
+    def __post_init__(self):
+        if self.kind not in KINDS or self.tier not in TIERS:
+            raise ValueError(f"{self.id}: kind={self.kind} tier={self.tier} must be among {KINDS} and {TIERS}")
+        if (self.check is None) == (self.judge is None):
+            raise ValueError(f"{self.id}: a claim has either a check or a judge")
+
+    @property
+    def name(self) -> str:
+        return f"{self.paper}/{self.id}"
+
+    @property
+    def source(self) -> str:
+        """Where its code is: module and function."""
+        function = self.check or self.judge
+        return f"{function.__module__}:{function.__name__}"  # type: ignore[union-attr]
+
+
+@dataclass
+class Ledger:
+    """Collects a paper's claims as their functions are defined."""
+
+    claims: list[Claim] = field(default_factory=list)
+
+    def theory(self, id: str, *, kind: str, says: str, cases: Config | Iterable[Config], **more: Any):
+        """Register `check(config, seed) -> Verdict` under `id`."""
+        cases = (cases,) if isinstance(cases, Config) else tuple(cases)
+
+        def register(check: Callable[[Any, int], Verdict]):
+            self.claims.append(Claim(id, says, kind, cases=cases, check=check, **more))
+            return check
+
+        return register
+
+    def empirical(self, id: str, *, experiment: str, says: str, kind: str = "empirical", tier: str = "minutes", **more: Any):
+        """Register `judge(records) -> Verdict` of an experiment's preset under `id`."""
+
+        def register(judge: Callable[[list[Any]], Verdict]):
+            self.claims.append(Claim(id, says, kind, tier, experiment=experiment, judge=judge, **more))
+            return judge
+
+        return register
+
+
+# --- papers -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: what it is, what it claims, what can be run."""
+
+    id: str
+    title: str
+    authors: str
+    year: int
+    venue: str
+    summary: str
+    claims: tuple[Claim, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
+
+    def __post_init__(self):
+        claims = tuple(dataclasses.replace(claim, paper=self.id) for claim in self.claims)
+        experiments = []
+        for experiment in self.experiments:
+            figures = tuple(
+                dataclasses.replace(figure, paper=self.id, experiment=experiment.id) for figure in experiment.figures
+            )
+            experiments.append(dataclasses.replace(experiment, paper=self.id, figures=figures))
+        object.__setattr__(self, "claims", claims)
+        object.__setattr__(self, "experiments", tuple(experiments))
+        for names in ([c.id for c in claims], [e.id for e in experiments], [f.id for f in self.figures]):
+            twice = {name for name in names if names.count(name) > 1}
+            if twice:
+                raise ValueError(f"{self.id}: declared twice: {', '.join(sorted(twice))}")
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return tuple(figure for experiment in self.experiments for figure in experiment.figures)
+
+    def experiment(self, id: str) -> Experiment:
+        return _find(self.experiments, id, f"experiment of {self.id}")
+
+    def figure(self, id: str) -> Figure:
+        return _find(self.figures, id, f"figure of {self.id}")
+
+    def claim(self, id: str) -> Claim:
+        for claim in self.claims:
+            if id in claim.aliases:
+                return claim
+        return _find(self.claims, id, f"claim of {self.id}")
+
+
+def _find(items: Sequence[Any], id: str, what: str) -> Any:
+    for item in items:
+        if item.id == id:
+            return item
+    raise ConfigError(f"unknown {what}: {id} (known: {', '.join(item.id for item in items)})")
+
+
+__all__ = [
+    "Claim",
+    "Config",
+    "Experiment",
+    "Figure",
+    "Ledger",
+    "Outcome",
+    "Paper",
+    "Preset",
+    "Record",
+    "Stage",
+    "Trial",
+    "Verdict",
+    "from_dict",
+    "leaves",
+]

@@ -1,0 +1,1 @@
+"""What we look at: attention, accuracy, sample complexity, exact population quantities, fits."""

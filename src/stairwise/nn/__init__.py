@@ -1,0 +1,1 @@
+"""Building blocks that papers share: attention, positional encodings, the standard transformer."""

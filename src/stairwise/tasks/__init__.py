@@ -1,0 +1,1 @@
+"""What papers share of their problems."""

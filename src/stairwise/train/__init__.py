@@ -1,0 +1,1 @@
+"""The training loop, its keys and schemes, and greedy roll-out."""
