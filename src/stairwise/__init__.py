@@ -1,1 +1,28 @@
-"""Stairwise: results on how transformers learn step-by-step reasoning, executable."""
+"""Stairwise: results on how transformers learn step-by-step reasoning, executable.
+
+>>> import stairwise as sw
+>>> sw.verify("selection/def-sts").verdict.status  # doctest: +SKIP
+'holds'
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from stairwise.lab.api import fit, load, load_model, run, verify
+    from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
+
+_HOMES = {name: "stairwise.lab.api" for name in ("fit", "run", "verify", "load", "load_model")}
+_HOMES |= {name: "stairwise.train.schemes" for name in ("online", "finite", "mixture", "curriculum", "self_training")}
+
+__all__ = ["curriculum", "finite", "fit", "load", "load_model", "mixture", "online", "run", "self_training", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    """Names are imported when first used: `import stairwise` alone costs nothing."""
+    import importlib
+
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'stairwise' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What a paper hands to the kernel: `Paper`, `Claim`, `Verdict`, `Experiment`, `Preset`, `Figure`, `Trial`, `Stage`, `Record`.
+"""What a paper hands to the kernel: `Paper`, `Claim`, `Verdict`, `Experiment`, `Preset`, `Figure`, `Trial`, `Record`.
 
 Nothing here imports JAX: papers describe themselves instantly and name their code as "module:function", which is
 imported only when it runs.
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from stairwise.lab.config import Config, ConfigError, as_dict, canonical, from_dict, leaves, split, update
+from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, update
+from stairwise.train.stage import Outcome, Stage
 
 KINDS = (
     "definition",
@@ -153,7 +154,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture drawn from stored records by `draw`, a "module:function" that takes records and gives a Matplotlib figure."""
+    """A picture drawn from stored records: `draw` ("module:function") takes them and gives a Matplotlib figure."""
 
     id: str
     caption: str
@@ -168,7 +169,8 @@ class Experiment:
     """Something to run: `program` ("module:function") makes the stages of a trial from its static config.
 
     With `study=True` the function computes a record on the host instead: (config, seed) -> Outcome.
-    `needs` ("module:function") maps a (config, seed) to the trials it starts from, by name.
+    `needs` ("module:function") maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the trained
+    model from a config and the stored arrays.
     """
 
     id: str
@@ -179,6 +181,7 @@ class Experiment:
     figures: tuple[Figure, ...] = ()
     study: bool = False
     needs: str | None = None
+    model: str | None = None
     version: int = 1
     precision: int = 32
     paper: str = ""
@@ -207,7 +210,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Trial:
-    """One config at one seed. Its digest names it for ever: config, seed, what it starts from, and the experiment's version."""
+    """One config at one seed; its digest (of these, of what it starts from and of the version) names it for ever."""
 
     experiment: Experiment
     config: Config
@@ -254,52 +257,6 @@ class Trial:
     def label(self) -> str:
         arm = f" {self.arm}" if self.arm else ""
         return f"{self.experiment.name}{arm} seed {self.seed}"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stretch of a trial that one compiled loop runs; pure functions of arrays, written for one trial.
-
-    init(numbers, carry, key) -> state            `carry` comes from the stage before (or from the trials it needs)
-    tick(numbers, state, key, t) -> state         one micro-batch; `key` belongs to tick t and to nothing else
-    measure(numbers, state, key, t) -> {name: scalar}      taken at the ticks of `measure_at` and at the last one
-    snapshot(numbers, state) -> {name: array}     kept at the ticks of `snapshot_at`
-    done(numbers, state) -> bool                  the trial stops here; without it a stage runs to `max_ticks`
-    finish(numbers, state, key) -> (carry, {name: array})  what goes to the next stage, and what is stored
-    when(carry) -> bool                           decided on the host before the stage: False skips it
-    """
-
-    name: str
-    init: Callable[..., Any]
-    tick: Callable[..., Any]
-    max_ticks: int
-    measure: Callable[..., Mapping[str, Any]] | None = None
-    measure_at: tuple[int, ...] = ()
-    snapshot: Callable[..., Mapping[str, Any]] | None = None
-    snapshot_at: tuple[int, ...] = ()
-    done: Callable[..., Any] | None = None
-    finish: Callable[..., tuple[Any, Mapping[str, Any]]] | None = None
-    when: Callable[[Any], bool] | None = None
-
-
-@dataclass
-class Outcome:
-    """What a trial leaves behind: metrics in long form, named arrays, and how it ended."""
-
-    status: str = "finished"  # finished | reached | censored | diverged | failed
-    stage: list[str] = field(default_factory=list)
-    step: list[int] = field(default_factory=list)
-    name: list[str] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-    arrays: dict[str, Any] = field(default_factory=dict)
-    message: str = ""
-
-    def add(self, stage: str, step: int, metrics: Mapping[str, Any]) -> None:
-        for name, value in metrics.items():
-            self.stage.append(stage)
-            self.step.append(int(step))
-            self.name.append(name)
-            self.value.append(float(value))
 
 
 class Record(Protocol):
@@ -373,11 +330,13 @@ class Ledger:
 
         return register
 
-    def empirical(self, id: str, *, experiment: str, says: str, kind: str = "empirical", tier: str = "minutes", **more: Any):
+    def empirical(
+        self, id: str, *, experiment: str, says: str, kind: str = "empirical", tier: str = "minutes", **more: Any
+    ):
         """Register `judge(records) -> Verdict` of an experiment's preset under `id`."""
 
         def register(judge: Callable[[list[Any]], Verdict]):
-            self.claims.append(Claim(id, says, kind, tier, experiment=experiment, judge=judge, **more))
+            self.claims.append(Claim(id, says, "empirical", tier, experiment=experiment, judge=judge, **more))
             return judge
 
         return register
@@ -451,6 +410,4 @@ __all__ = [
     "Stage",
     "Trial",
     "Verdict",
-    "from_dict",
-    "leaves",
 ]

@@ -1,0 +1,393 @@
+"""The command line: parses, calls lab and report, prints. Nothing here imports JAX; bad input never gets that far."""
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from stairwise.lab.config import ConfigError, Field, leaves
+from stairwise.lab.contract import TIERS
+from stairwise.lab.files import StoreError
+
+EPILOG = """Config fields are flags of their own: stairwise run selection/online --task.length 100 --learning_rate 0.5
+(stairwise run EXPERIMENT --help lists them). The store is --store, else $STAIRWISE_STORE, else ./stairwise-store."""
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="stairwise",
+        description="Results on how transformers learn step-by-step reasoning, executable.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+
+    def add(name: str, help: str, *, as_json: bool = True) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        command.add_argument("--store", help="folder of the run store")
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        if as_json:
+            command.add_argument("--json", action="store_true", help="print JSON")
+        return command
+
+    add("list", "papers, experiments, figures and claims; what is stored and what it cost")
+
+    run = add("run", "run an experiment, or the one that owns a figure; what is stored is not run again")
+    run.add_argument("target", metavar="PAPER/EXPERIMENT")
+    _preset(run)
+    run.add_argument("--seeds", type=int, help="how many seeds (default: the preset's)")
+    run.add_argument(
+        "--group", type=int, help="trials per compiled program (default: 1 on a CPU, the preset's on a GPU)"
+    )
+    run.add_argument("--dry-run", action="store_true", help="say what would run, and stop")
+
+    verify = add("verify", "check claims: one line each, exit status 1 if one fails")
+    verify.add_argument("targets", nargs="*", metavar="PAPER[/CLAIM]")
+    verify.add_argument("--tier", default="instant", help=f"run claims up to this tier: {', '.join(TIERS)}")
+    verify.add_argument("--run", action="store_true", help="run the trials that empirical claims need")
+    verify.add_argument("--fresh", action="store_true", help="check again what the store has a verdict for")
+    verify.add_argument("--seed", type=int, default=0, help="seed of the checks' random draws")
+    verify.add_argument("--details", action="store_true", help="print each verdict's table")
+    _preset(verify)
+
+    figure = add("figure", "draw a figure from the store", as_json=False)
+    figure.add_argument("target", metavar="PAPER/FIGURE")
+    figure.add_argument("-o", "--out", help="file to write: .pdf, .svg or .png (default: FIGURE.pdf)")
+    figure.add_argument("--run", action="store_true", help="run the trials that are missing")
+    figure.add_argument("--seeds", type=int, help="how many seeds (default: the preset's)")
+    _preset(figure)
+
+    runs = add("runs", "what has been run")
+    runs.add_argument("name", nargs="?", metavar="PAPER[/EXPERIMENT]", help="only these")
+    runs.add_argument("--trials", action="store_true", help="one line a trial instead of one a run")
+
+    show = add("show", "one run or trial: config, results, how it was made")
+    show.add_argument("id", metavar="ID", help="a run id or a trial digest, or the beginning of one")
+
+    diff = add("diff", "what differs between two trials or runs")
+    diff.add_argument("a", metavar="A")
+    diff.add_argument("b", metavar="B")
+
+    report = add("report", "write the report of everything in the store", as_json=False)
+    report.add_argument("--out", default="report", help="folder to write to (default: report)")
+    report.add_argument("--open", action="store_true", help="open it in the browser")
+
+    reproduce = add("reproduce", "headline figure of every paper, every instant claim, the report", as_json=False)
+    reproduce.add_argument("--all", action="store_true", help="every quick preset and every claim of the minutes tier")
+    reproduce.add_argument("--out", default="report", help="folder to write to (default: report)")
+
+    add("doctor", "device, precision, cache, versions, store")
+    return top
+
+
+def _preset(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--preset", default="quick", help="quick, gpu or paper (default: quick)")
+
+
+def split_fields(arguments: list[str], known: set[str]) -> tuple[list[str], dict[str, str]]:
+    """Separate config fields (`--task.length 8`, `--task.length=8`) from the command's own options."""
+    rest, fields = [], {}
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        name, has_value, value = word.removeprefix("--").partition("=")
+        position += 1
+        if not word.startswith("--") or word == "--" or f"--{name}" in known:
+            rest.append(word)
+            continue
+        if not has_value:
+            if position == len(arguments):
+                raise ConfigError(f"--{name} needs a value")
+            value = arguments[position]
+            position += 1
+        fields[name] = value
+    return rest, fields
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _dispatch(arguments)
+    except (ConfigError, StoreError) as error:
+        if "--debug" in arguments:
+            raise
+        print(f"stairwise: {error}", file=sys.stderr)
+        return getattr(error, "exit_status", 2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        _leave(arguments, signal.SIGINT)
+    except Exception as error:
+        from stairwise.lab.worker import Stopped
+
+        if isinstance(error, Stopped):
+            _leave(arguments, error.signal_number)
+        if isinstance(error, OSError) and error.errno == 28:
+            print(f"stairwise: no space left on the device ({error.filename or 'store'})", file=sys.stderr)
+            return 1
+        if "--debug" in arguments:
+            raise
+        text = " ".join(str(error).split())
+        print(f"stairwise: {type(error).__name__}: {text[:500]} (--debug shows where)", file=sys.stderr)
+        return 1
+    return 1
+
+
+def _leave(arguments: list[str], number: int) -> None:
+    """Say how to go on and end the process at once: a compile that is under way cannot be unwound safely."""
+    command = shlex.join(["stairwise", *arguments])
+    print(f"\nstairwise: stopped; finished trials are stored. Go on with: {command}", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    os._exit(128 + number)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    top = parser()
+    commands: dict[str, argparse.ArgumentParser] = top._subparsers._group_actions[0].choices  # type: ignore[union-attr,assignment]
+    if not arguments or arguments[0] not in commands:
+        return _without_command(top, commands, arguments)
+    name, rest = arguments[0], arguments[1:]
+    command = commands[name]
+    fields: dict[str, str] = {}
+    if name in ("run", "verify", "figure"):
+        if ("--help" in rest or "-h" in rest) and any("/" in word for word in rest):
+            return _field_help(command, name, next(word for word in rest if "/" in word))
+        rest, fields = split_fields(rest, set(command._option_string_actions))
+    options = top.parse_args([name, *rest])
+    return COMMANDS[name](options, fields)
+
+
+def _without_command(top: argparse.ArgumentParser, commands: dict[str, Any], arguments: list[str]) -> int:
+    if arguments and arguments[0] == "--version":
+        from stairwise import __version__
+
+        print(f"stairwise {__version__}")
+        return 0
+    if arguments and not arguments[0].startswith("-"):
+        raise ConfigError(f"unknown command: {arguments[0]} (commands: {', '.join(commands)})")
+    if arguments and arguments[0] not in ("-h", "--help"):
+        raise ConfigError(f"unknown option: {arguments[0]} (stairwise --help)")
+    top.print_help()
+    return 0
+
+
+def _field_help(command: argparse.ArgumentParser, name: str, target: str) -> int:
+    """The command's own options, and the config fields of its target."""
+    from stairwise.lab import registry
+
+    if name == "verify":
+        claim = registry.claims([target])[0][0]
+        base = claim.cases[0] if claim.cases else None
+    else:
+        base = registry.experiment(target).presets["quick"].config
+    command.print_help()
+    print(f"\nfields of {target}:")
+    for field in leaves(base) if base is not None else []:
+        print(_field_line(field))
+    return 0
+
+
+def _field_line(field: Field) -> str:
+    kind = getattr(field.kind, "__name__", "list")
+    default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+    limits = f", {field.range}" if field.range else ""
+    choices = f", one of {', '.join(field.metadata['choices'])}" if field.metadata.get("choices") else ""
+    return (
+        f"  --{field.path} {kind.upper()}\n      {field.metadata.get('help', '')} (default {default}{limits}{choices})"
+    )
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def _reader(options):
+    from stairwise.lab.store import Store
+
+    return Store.open(options.store, create=False)
+
+
+def _print_json(data: Any) -> None:
+    print(json.dumps(data, indent=1, allow_nan=False, default=str))
+
+
+def _list(options, fields) -> int:
+    from stairwise.lab import registry
+    from stairwise.report import text
+
+    if options.json:
+        _print_json(text.listing(registry.papers(), _reader(options)))
+    else:
+        text.papers_table(registry.papers(), _reader(options))
+    return 0
+
+
+def _run(options, fields) -> int:
+    from stairwise.lab import api, registry
+    from stairwise.lab.progress import for_terminal
+    from stairwise.lab.store import Store
+    from stairwise.report import summary
+
+    experiment = registry.experiment(options.target)
+    if options.group is not None and not 1 <= options.group <= 65536:
+        raise ConfigError(f"group={options.group} must lie in 1..65536")
+    trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
+    if options.dry_run:
+        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json)
+    store = Store.open(options.store)
+    began = time.monotonic()
+    command = shlex.join(["stairwise", *sys.argv[1:]])
+    result = api.run(
+        options.target,
+        options.preset,
+        options.seeds,
+        fields,
+        store=store,
+        group=options.group,
+        progress=for_terminal(),
+        command=command,
+    )
+    summary.result(result, time.monotonic() - began, options.json)
+    return 0
+
+
+def _verify(options, fields) -> int:
+    from stairwise.lab.progress import for_terminal
+    from stairwise.lab.store import Store
+    from stairwise.lab.verify import verify
+    from stairwise.lab.worker import in_worker
+    from stairwise.report import text
+
+    _check_seed(options.seed)
+    check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)
+    next(check, None)  # bad input is refused here, before the store is made
+    store = Store.open(options.store)
+    rows = in_worker(
+        lambda stop: list(
+            verify(
+                options.targets,
+                fields,
+                tier=options.tier,
+                preset=options.preset,
+                run=options.run,
+                fresh=options.fresh,
+                seed=options.seed,
+                store=store,
+                progress=for_terminal(),
+                stop=stop,
+            )
+        )
+    )
+    if options.json:
+        _print_json([row.as_dict() for row in rows])
+    else:
+        text.ledger_table(rows, details=options.details)
+    return 1 if any(row.verdict.status == "fails" for row in rows) else 0
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"seed={seed} must lie in 0..4294967295")
+
+
+def _figure(options, fields) -> int:
+    from stairwise.lab import api, registry
+    from stairwise.lab.progress import for_terminal
+    from stairwise.lab.store import Store
+
+    figure = registry.figure(options.target)
+    out = Path(options.out or f"{figure.id}.pdf")
+    if out.suffix not in (".pdf", ".svg", ".png"):
+        raise ConfigError(f"out={out} must end in .pdf, .svg or .png")
+    if not out.resolve().parent.is_dir():
+        raise ConfigError(f"out={out} must lie in a folder that exists")
+    experiment = registry.experiment(figure)
+    trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
+    if options.run:
+        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal())
+    store = Store.open(options.store, create=False)
+    missing = [trial for trial in trials if not store.has(trial)]
+    if missing:
+        hint = f"stairwise figure {options.target} --preset {options.preset} --run"
+        raise ConfigError(f"{len(missing)} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
+    drawn = api.draw(figure, [store.read(trial) for trial in trials])
+    api.save_figure(drawn, out)
+    print(out)
+    return 0
+
+
+def _runs(options, fields) -> int:
+    from stairwise.report import text
+
+    store = _reader(options)
+    if options.json:
+        _print_json(text.runs_listing(store, options.name, trials=options.trials))
+    else:
+        (text.trials_table if options.trials else text.runs_table)(store, options.name)
+    return 0
+
+
+def _show(options, fields) -> int:
+    from stairwise.report import text
+
+    text.show(_reader(options).find(options.id), _reader(options), as_json=options.json)
+    return 0
+
+
+def _diff(options, fields) -> int:
+    from stairwise.report import text
+
+    store = _reader(options)
+    text.diff(store.find(options.a), store.find(options.b), store, as_json=options.json)
+    return 0
+
+
+def _report(options, fields) -> int:
+    from stairwise.lab.progress import for_terminal
+    from stairwise.report.page import build
+
+    page = build(_reader(options), Path(options.out), progress=for_terminal())
+    print(page)
+    if options.open:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+    return 0
+
+
+def _reproduce(options, fields) -> int:
+    from stairwise.report.reproduce import reproduce
+
+    return reproduce(options.store, Path(options.out), everything=options.all)
+
+
+def _doctor(options, fields) -> int:
+    from stairwise.report.doctor import doctor
+
+    return doctor(options.store, as_json=options.json)
+
+
+COMMANDS = {
+    "list": _list,
+    "run": _run,
+    "verify": _verify,
+    "figure": _figure,
+    "runs": _runs,
+    "show": _show,
+    "diff": _diff,
+    "report": _report,
+    "reproduce": _reproduce,
+    "doctor": _doctor,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""What `import stairwise as sw` offers: run, verify, load, fit. The command line calls the same functions."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stairwise.lab import registry
+from stairwise.lab.config import ConfigError
+from stairwise.lab.contract import Experiment, Figure, Outcome, Stage
+from stairwise.lab.execute import execute
+from stairwise.lab.files import StoreError
+from stairwise.lab.plots import house_style
+from stairwise.lab.progress import Silent
+from stairwise.lab.record import StoredTrial
+from stairwise.lab.store import Store
+from stairwise.lab.verify import Row
+from stairwise.lab.verify import verify as verify_rows
+from stairwise.lab.worker import in_worker
+from stairwise.lazy import resolve
+
+
+@dataclass(frozen=True)
+class Result:
+    """The stored trials that a run asked for."""
+
+    experiment: Experiment
+    records: list[StoredTrial]
+    figure_id: str | None = None
+
+    def table(self):
+        """Every measurement in long form (a pyarrow table: experiment, digest, seed, arm, stage, step, name, value)."""
+        return tables(self.records)
+
+    def figure(self, id: str | None = None):
+        """The experiment's figure (its first, or the one named) as a Matplotlib figure."""
+        id = id or self.figure_id or (self.experiment.figures[0].id if self.experiment.figures else "")
+        figure = registry.figure(f"{self.experiment.paper}/{id}")
+        return draw(figure, self.records)
+
+
+def tables(records: Sequence[StoredTrial]):
+    import pyarrow
+
+    return pyarrow.concat_tables([record.table() for record in records])
+
+
+def draw(figure: Figure, records: Sequence[StoredTrial]):
+    """Draw a figure from records, in the house style."""
+    with house_style():
+        return resolve(figure.draw)(list(records))
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure to a file, whole or not at all; the same figure gives the same bytes."""
+    import matplotlib.pyplot as plt
+
+    temporary = path.with_name(f".{os.getpid()}-{path.name}")
+    stamps = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+    try:
+        with house_style():
+            figure.savefig(temporary, metadata=stamps.get(path.suffix))
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+        plt.close(figure)
+
+
+def seed_list(seeds: int | Sequence[int] | None) -> Sequence[int] | None:
+    if seeds is None:
+        return None
+    if isinstance(seeds, int):
+        if not 1 <= seeds <= 10**6:
+            raise ConfigError(f"seeds={seeds} must lie in 1..1000000")
+        return range(seeds)
+    return list(seeds)
+
+
+def run(
+    target: str | Experiment | Figure,
+    preset: str = "quick",
+    seeds: int | Sequence[int] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    store: Store | str | None = None,
+    group: int | None = None,
+    progress: Silent | None = None,
+    command: str | None = None,
+    **options: Any,
+) -> Result:
+    """Run an experiment (or the one that owns a figure): every arm of the preset at every seed, stored one by one.
+
+    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again.
+    """
+    experiment = registry.experiment(target)
+    trials = experiment.trials(preset, seed_list(seeds), changes)
+    store = store if isinstance(store, Store) else Store.open(store)
+    began = time.time()
+
+    def work(stop):
+        width = experiment.preset(preset).group
+        execute(trials, store, preset_group=width, width=group, progress=progress, stop=stop, **options)
+
+    if any(not store.has(trial) for trial in trials):
+        in_worker(work)
+        store.write_run(
+            {
+                "experiment": experiment.name,
+                "preset": preset,
+                "command": command or f"{os.path.basename(sys.argv[0])} {' '.join(sys.argv[1:])}".strip(),
+                "changes": {path: str(value) for path, value in (changes or {}).items()},
+                "trials": [trial.digest for trial in trials],
+                "started": began,
+                "seconds": time.time() - began,
+            }
+        )
+    figure_id = target.id if isinstance(target, Figure) else None
+    if isinstance(target, str) and target.partition("/")[2] in {figure.id for figure in experiment.figures}:
+        figure_id = target.partition("/")[2]
+    return Result(experiment, [store.read(trial) for trial in trials], figure_id)
+
+
+def verify(target: str, *, store: Store | str | None = None, run: bool = False, **sizes: Any) -> Row | list[Row]:
+    """Check a claim ("selection/thm3.1") or a paper's ledger ("selection"); sizes as keywords, `task__length=8`.
+
+    A claim gives one row (several when a size is a list), a paper a list of rows.
+    """
+    changes = {path.replace("__", "."): value for path, value in sizes.items()}
+    opened = store if isinstance(store, Store) else Store.open(store)
+    rows = in_worker(lambda stop: list(verify_rows([target], changes, run=run, store=opened, stop=stop)))
+    return rows[0] if "/" in target and len(rows) == 1 else rows
+
+
+def load(target: str | None = None, *, store: Store | str | None = None):
+    """Every stored measurement of a paper or an experiment as one long-form pyarrow table."""
+    opened = store if isinstance(store, Store) else Store.open(store, create=False)
+    records = opened.trials(target)
+    if not records:
+        raise ConfigError(f"the store {opened.root} holds no trials of {target or 'any paper'}")
+    return tables(records)
+
+
+def load_model(trial: StoredTrial | str, *, store: Store | str | None = None) -> Any:
+    """The trained model of a stored trial (a record, or a prefix of its digest)."""
+    if isinstance(trial, str):
+        found = (store if isinstance(store, Store) else Store.open(store, create=False)).find(trial)
+        if not isinstance(found, StoredTrial):
+            raise ConfigError(f"{trial} is a run of several trials, not a trial")
+        trial = found
+    experiment = registry.experiment(trial.experiment)
+    if experiment.model is None:
+        raise ConfigError(f"{experiment.name} stores no model")
+    return resolve(experiment.model)(trial.config, {name: trial.array(name) for name in trial.arrays()})
+
+
+def fit(
+    stages: Stage | Sequence[Stage], seeds: int | Sequence[int] = 1, *, group: int = 1, **numbers: Any
+) -> list[Outcome]:
+    """Run your own stages once a seed, in memory; `group` seeds at a time share one vmapped program.
+
+    A number given as a list has one value a seed.
+    """
+    from stairwise.train.loop import Member, Program
+
+    stages = [stages] if isinstance(stages, Stage) else list(stages)
+    chosen = list(seed_list(seeds) or [])
+    columns = {
+        name: value if isinstance(value, (list, tuple)) else [value] * len(chosen) for name, value in numbers.items()
+    }
+    for name, column in columns.items():
+        if len(column) != len(chosen):
+            raise ConfigError(f"{name} has {len(column)} values and there are {len(chosen)} seeds")
+    members = [Member(seed, {name: column[i] for name, column in columns.items()}) for i, seed in enumerate(chosen)]
+
+    def work(stop):
+        program = Program(stages, group)
+        return [outcome for i in range(0, len(members), group) for outcome in program.run(members[i : i + group])]
+
+    return in_worker(work)

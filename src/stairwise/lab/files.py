@@ -1,0 +1,291 @@
+"""How the store touches the disk: files that are whole or absent, JSON that knows its own digest, one-line errors.
+
+Whatever is being written lies in a scratch folder under a name that says which process owns it, is flushed to the
+disk, and only then renamed to its place. A process that dies leaves scratch behind, which `sweep` removes.
+"""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SCRATCH_NAME = re.compile(r"stairwise-(?P<machine>[0-9a-f]{12})-(?P<pid>\d{1,9})-[0-9a-f]{8}")
+SCRATCH_SECONDS = 3600.0
+# what every reader of the format knows
+ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+ARRAY_TYPES += ("float16", "float32", "float64")
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+class StoreError(Exception):
+    """What the store could not do, in one printable line; `exit_status` is what a command should end with.
+
+    2: the store or the name cannot be used. 1: the disk is full, or what was found is damaged.
+    """
+
+    def __init__(self, message: str, exit_status: int = 2):
+        super().__init__(one_line(message))
+        self.exit_status = exit_status
+
+
+class Damaged(StoreError):
+    """A file or folder of the store that is not what was written there."""
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(f"{path} is damaged: {reason}", exit_status=1)
+        self.path, self.reason = path, one_line(reason)
+
+
+def one_line(text: str) -> str:
+    """The text with everything unprintable shown as a question mark.
+
+    >>> one_line("two" + chr(10) + "lines")
+    'two?lines'
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+@contextmanager
+def explained(action: str) -> Iterator[None]:
+    """Turns the operating system's refusal into a StoreError that says what was being done."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise StoreError(f"cannot {action}: {error.strerror or error}", exit_status=1 if full else 2) from error
+
+
+# --- whole files ------------------------------------------------------------------------------------------------------
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """A new file, on the disk when this returns."""
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Puts a folder's list of names on the disk: a rename is lasting only then."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, data: bytes, scratch: Path) -> None:
+    """Puts `data` at `path` in one step: a reader, or a crash, finds the old content or the new."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    temporary = scratch / scratch_name()
+    try:
+        write_file(temporary, data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    finally:
+        remove(temporary)
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a regular file; Damaged, naming it, where there is none."""
+    with _regular(path):
+        return path.read_bytes()
+
+
+def file_size(path: Path) -> int:
+    """The size of a regular file in bytes; Damaged, naming it, where there is none."""
+    with _regular(path):
+        return path.stat().st_size
+
+
+@contextmanager
+def _regular(path: Path) -> Iterator[None]:
+    if not os.path.isfile(path):  # a pipe, say, would block its reader for ever
+        raise Damaged(path.parent, f"{path.name} is missing")
+    try:
+        yield
+    except OSError as error:
+        raise Damaged(path.parent, f"{path.name}: {error.strerror or error}") from error
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder, sorted by name; nothing where there is no folder. Hidden names are left out."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read {folder}: {error.strerror or error}") from error
+    return [folder / name for name in sorted(names) if not name.startswith(".")]
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a whole folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+# --- scratch ----------------------------------------------------------------------------------------------------------
+
+
+def scratch_name() -> str:
+    """A fresh name that carries this machine and this process."""
+    return f"stairwise-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def sweep(scratch: Path) -> None:
+    """Removes what dead processes of this machine, or anybody more than an hour ago, left in the scratch folder."""
+    for path in entries(scratch):
+        with suppress(FileNotFoundError):  # its owner may finish while we look
+            if _abandoned(path):
+                remove(path)
+
+
+def _abandoned(path: Path) -> bool:
+    name = SCRATCH_NAME.fullmatch(path.name)
+    if name is None:  # not ours, whoever put it there
+        return False
+    if time.time() - path.lstat().st_mtime > SCRATCH_SECONDS:
+        return True
+    return name["machine"] == _machine() and not _alive(int(name["pid"]))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """Equal for two processes only where their process ids can be compared: same host, same boot, same container."""
+    facts = [socket.gethostname()]
+    with suppress(OSError):
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+    with suppress(OSError):
+        facts.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def render(data: Any) -> bytes:
+    """The one JSON text of plain data: sorted, indented, ASCII. NaN and infinities are kept as {"$float": "nan"}.
+
+    >>> render({"b": float("inf"), "a": (1,)}).decode().split()
+    ['{', '"a":', '[', '1', '],', '"b":', '{', '"$float":', '"inf"', '}', '}']
+    """
+    return json.dumps(_plain(data), sort_keys=True, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def parse(text: bytes) -> Any:
+    """What `render` was given (tuples come back as lists); ValueError when the text is not JSON."""
+    try:
+        return json.loads(text.decode(), object_hook=_restore)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def seal(data: Mapping[str, Any]) -> bytes:
+    """`data` as JSON together with the sha256 of its own text, against accidents (not against forgery).
+
+    >>> unseal(seal({"answer": 42}))
+    {'answer': 42}
+    >>> unseal(seal({"answer": 42}).replace(b"42", b"43"))
+    Traceback (most recent call last):
+    ValueError: digest differs
+    """
+    if "sha256" in data:
+        raise ValueError("sha256 is the seal's own field")
+    return render({**data, "sha256": hashlib.sha256(render(data)).hexdigest()})
+
+
+def unseal(text: bytes) -> dict[str, Any]:
+    """What was sealed; ValueError when any byte differs."""
+    data = parse(text)
+    if not isinstance(data, dict) or "sha256" not in data:
+        raise ValueError("not a sealed file")
+    del data["sha256"]
+    if seal(data) != text:
+        raise ValueError("digest differs")
+    return data
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """The content of a sealed file; Damaged, naming it, when it is missing or altered."""
+    try:
+        return unseal(read_file(path))
+    except ValueError as error:
+        reason = "digest differs" if str(error) == "digest differs" else "not a sealed file"
+        raise Damaged(path.parent, f"{path.name}: {reason}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy's scalars and arrays
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": str(value)}
+    return value
+
+
+def _restore(data: dict[str, Any]) -> Any:
+    if data.keys() == {"$float"} and data["$float"] in ("nan", "inf", "-inf"):
+        return float(data["$float"])
+    return data
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def encode_arrays(arrays: Mapping[str, Any], metadata: dict[str, str] | None = None) -> bytes:
+    """Named arrays in the safetensors format; equal arrays give equal bytes (with at most one metadata entry)."""
+    from safetensors.numpy import save
+
+    # the format's writer copies memory as it lies: a transposed or strided array would be stored in the wrong order
+    dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    for name, array in dense.items():
+        if name == "__metadata__":
+            raise ValueError("an array cannot be named __metadata__")
+        if array.dtype.name not in ARRAY_TYPES:
+            raise ValueError(f"array {name}: dtype={array.dtype} must be one of {', '.join(ARRAY_TYPES)}")
+    return save(dense, metadata)
+
+
+def decode_arrays(data: bytes) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file, writable; ValueError when it is none."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return {name: np.require(array, requirements="W") for name, array in load(data).items()}
+    except (SafetensorError, KeyError) as error:  # KeyError: a dtype that NumPy has not
+        raise ValueError(f"not readable as arrays: {error}") from error

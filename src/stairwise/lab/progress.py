@@ -1,0 +1,113 @@
+"""What a person sees while work goes on: a live line on a terminal, a line now and then elsewhere, nothing in a library."""
+
+import sys
+import time
+from collections.abc import Mapping
+
+
+class Silent:
+    """The interface, doing nothing."""
+
+    def begin(self, what: str, total: int, done: int) -> None:
+        """`total` items of work, `done` of them already stored."""
+
+    def status(self, text: str) -> None:
+        """Something slow without ticks has begun (importing, compiling)."""
+
+    def ticks(self, label: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
+        """The current item is at `tick`."""
+
+    def finished(self, label: str, status: str) -> None:
+        """One item is complete."""
+
+    def end(self) -> None:
+        """All work is done or abandoned."""
+
+
+class Lines(Silent):
+    """For logs: one line at most every few seconds, and the total at the end."""
+
+    interval = 10.0
+
+    def __init__(self):
+        self.total = self.done = 0
+        self.began = self.last = time.monotonic()
+        self.what = ""
+
+    def begin(self, what: str, total: int, done: int) -> None:
+        self.what, self.total, self.done = what, total, done
+        self.began = self.last = time.monotonic()
+        self.already = done
+
+    def say(self, text: str) -> None:
+        if time.monotonic() - self.last >= self.interval:
+            self.last = time.monotonic()
+            print(f"[{self.done}/{self.total}] {text}", file=sys.stderr, flush=True)
+
+    def ticks(self, label: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
+        self.say(f"{label}: {tick}/{max_ticks}{first_metric(metrics)}")
+
+    def finished(self, label: str, status: str) -> None:
+        self.done += 1
+        self.say(f"{label}: {status}")
+
+    def end(self) -> None:
+        if self.total > self.already and time.monotonic() - self.began > 2:
+            seconds = time.monotonic() - self.began
+            print(f"{self.what}: {self.done}/{self.total} in {seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+class Live(Silent):
+    """For terminals: a bar over all items and one over the current item's ticks, with rate, time left and live metric."""
+
+    def __init__(self):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.current = ""
+
+    def begin(self, what: str, total: int, done: int) -> None:
+        self.items = self.bars.add_task(what, total=total, completed=done, note="", rate="")
+        self.item = self.bars.add_task("", total=1, visible=False, note="", rate="")
+        self.bars.start()
+
+    def status(self, text: str) -> None:
+        self.bars.update(self.items, note=text)
+
+    def ticks(self, label: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
+        if label != self.current:
+            self.bars.reset(self.item, total=max_ticks, completed=tick, visible=True, description=label)
+            self.bars.update(self.items, note="")
+            self.current = label
+        speed = self.bars.tasks[1].speed
+        rate = f"{speed:,.0f}/s" if speed else ""
+        self.bars.update(self.item, completed=tick, note=first_metric(metrics), rate=rate)
+
+    def finished(self, label: str, status: str) -> None:
+        self.bars.advance(self.items)
+
+    def end(self) -> None:
+        self.bars.stop()
+
+
+def first_metric(metrics: Mapping[str, float]) -> str:
+    """The live metric: the first loss among them, else the first of all."""
+    named = sorted(metrics, key=lambda name: ("loss" not in name, name))
+    return f"  {named[0]} {metrics[named[0]]:.4g}" if named else ""
+
+
+def for_terminal() -> Silent:
+    """The display that suits where standard error goes."""
+    return Live() if sys.stderr.isatty() else Lines()

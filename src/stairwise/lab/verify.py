@@ -1,0 +1,231 @@
+"""Runs claims and keeps their verdicts: one row a claim, or one a size where the user gives a list of them."""
+
+import hashlib
+import itertools
+import threading
+import time
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stairwise.lab import provenance, registry
+from stairwise.lab.config import Config, ConfigError, as_dict, canonical, leaves, unknown_field, update
+from stairwise.lab.contract import TIERS, Claim, Verdict
+from stairwise.lab.execute import execute, prepare_jax
+from stairwise.lab.progress import Silent
+from stairwise.lab.store import Store
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the ledger: a claim at its own sizes, or at those in `changes`."""
+
+    claim: Claim
+    verdict: Verdict
+    seconds: float = 0.0
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    stored: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        verdict = self.verdict
+        return {
+            "paper": self.claim.paper,
+            "claim": self.claim.id,
+            "kind": self.claim.kind,
+            "status": verdict.status,
+            "measured": verdict.measured,
+            "required": verdict.required,
+            "margin": verdict.margin,
+            "seconds": round(self.seconds, 3),
+            "says": self.claim.says,
+            "tier": self.claim.tier,
+            "aliases": list(self.claim.aliases),
+            "hypotheses_met": verdict.hypotheses_met,
+            "hypotheses": list(verdict.hypotheses),
+            "note": verdict.note,
+            "sizes": dict(self.changes),
+            "details": [dict(row) for row in verdict.details],
+            "source": self.claim.source,
+        }
+
+    def __str__(self) -> str:
+        return str(self.verdict)
+
+
+def verify(
+    targets: Sequence[str] = (),
+    changes: Mapping[str, Any] | None = None,
+    *,
+    tier: str = "instant",
+    preset: str = "quick",
+    run: bool = False,
+    fresh: bool = False,
+    seed: int = 0,
+    store: Store | None = None,
+    progress: Silent | None = None,
+    stop: threading.Event | None = None,
+    plan_only: bool = False,
+) -> Iterator[Row]:
+    """Check claims in the ledger's order. A claim named itself runs whatever its tier; others up to `tier`.
+
+    An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first.
+    `plan_only` checks the request (ConfigError names what is wrong with it) and does no work.
+    """
+    progress, stop = progress or Silent(), stop or threading.Event()
+    if tier not in TIERS:
+        raise ConfigError(f"tier={tier} must be one of {', '.join(TIERS)}")
+    jobs = list(_jobs(registry.claims(list(targets)), dict(changes or {}), preset))
+    if plan_only:
+        return
+    progress.begin("claims", len(jobs), 0)
+    try:
+        for claim, named, sizes in jobs:
+            if stop.is_set():
+                return
+            progress.status(claim.name)
+            if not named and TIERS.index(claim.tier) > TIERS.index(tier) and not _judgeable(claim, preset, store):
+                row = Row(claim, Verdict("skipped", note=f"its tier is {claim.tier}: --tier {claim.tier} runs it"))
+            elif claim.check is not None:
+                row = _theory(claim, sizes, seed, store, fresh)
+            else:
+                row = _empirical(claim, sizes, preset, run, store, progress, stop)
+            progress.finished(claim.name, row.verdict.status)
+            yield row
+    finally:
+        progress.end()
+
+
+def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str):
+    """Each claim once, or once for every combination of the listed sizes; all sizes are checked before any work."""
+    known: set[str] = set()
+    jobs = []
+    for claim, named in chosen:
+        base = _base(claim, preset)
+        fields = {leaf.path: leaf for leaf in leaves(base)} if base is not None else {}
+        known |= set(fields)
+        mine = {path: value for path, value in changes.items() if path in fields}
+        if len(mine) < len(changes):
+            if named:
+                unknown = next(path for path in changes if path not in fields)
+                raise ConfigError(f"{claim.name}: {unknown_field(unknown, sorted(fields))}")
+            if changes:
+                continue
+        axes = [_values(fields[path].kind, value) for path, value in mine.items()]
+        for combination in itertools.product(*axes):
+            sizes = dict(zip(mine, combination, strict=True))
+            assert base is not None or not sizes
+            if base is not None:
+                config = update(base, sizes)  # raises for values outside their range
+                paths = {leaf.path: leaf.default for leaf in leaves(config)}
+                sizes = {path: paths[path] for path in sizes}
+            jobs.append((claim, named, sizes))
+    for path in changes:
+        if path not in known:
+            raise ConfigError(unknown_field(path, sorted(known)))
+    if changes and not jobs:
+        raise ConfigError(f"no claim takes {', '.join(changes)} together")
+    return jobs
+
+
+def _base(claim: Claim, preset: str) -> Config | None:
+    if claim.check is not None:
+        return claim.cases[0] if claim.cases else None
+    experiment = registry.paper(claim.paper).experiment(claim.experiment)
+    return experiment.preset(preset).config
+
+
+def _values(kind: Any, value: Any) -> list[Any]:
+    """A list of sizes where a single one is expected: "8,16,32", or a Python list."""
+    if typing.get_origin(kind) is tuple:
+        return [value]
+    if isinstance(value, str) and kind is not str:
+        return [part for part in value.split(",") if part] or [value]
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | None, fresh: bool) -> Row:
+    assert claim.check is not None
+    cases = [update(claim.cases[0], sizes)] if sizes else list(claim.cases)
+    source = provenance.source_hash(registry.modules()[claim.paper])
+    identity = [claim.name, [as_dict(case) for case in cases], seed, source, provenance.versions()]
+    digest = hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+    kept = None if store is None or fresh else store.read_verdict(claim.name, digest)
+    if kept is not None:
+        verdict = Verdict(**{**kept["verdict"], "hypotheses": tuple(kept["verdict"]["hypotheses"])})
+        return Row(claim, verdict, kept["seconds"], sizes, stored=True)
+    began = time.monotonic()
+    verdict = _checked(claim, cases, seed)
+    row = Row(claim, verdict, time.monotonic() - began, sizes)
+    if store is not None:
+        store.write_verdict(claim.name, digest, _kept(row, [as_dict(case) for case in cases]))
+    return row
+
+
+def _checked(claim: Claim, cases: Sequence[Config], seed: int) -> Verdict:
+    import jax
+
+    prepare_jax()
+    assert claim.check is not None
+    verdicts = {}
+    with jax.enable_x64(claim.precision == 64):
+        for case in cases:
+            verdicts[_name(case, cases[0])] = claim.check(case, seed)
+    return next(iter(verdicts.values())) if len(cases) == 1 else Verdict.worst(verdicts)
+
+
+def _name(case: Config, first: Config) -> str:
+    """The fields in which a case differs from the first."""
+    base = {leaf.path: leaf.default for leaf in leaves(first)}
+    differing = [f"{leaf.path}={leaf.default}" for leaf in leaves(case) if leaf.default != base.get(leaf.path)]
+    return " ".join(differing) or "default sizes"
+
+
+def _judgeable(claim: Claim, preset: str, store: Store | None) -> bool:
+    """An empirical claim costs nothing once its trials are stored."""
+    if claim.judge is None or store is None:
+        return False
+    return all(store.has(trial) for trial in _trials(claim, {}, preset))
+
+
+def _trials(claim: Claim, sizes: Mapping[str, Any], preset: str):
+    experiment = registry.paper(claim.paper).experiment(claim.experiment)
+    return experiment.trials(preset, None, sizes)
+
+
+def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progress: Silent, stop) -> Row:
+    trials = _trials(claim, sizes, preset)
+    began = time.monotonic()
+    missing = [trial for trial in trials if store is None or not store.has(trial)]
+    command = f"stairwise verify {claim.name} --run"
+    if missing and (not run or store is None):
+        note = f"{len(missing)} of {len(trials)} trials of {claim.paper}/{claim.experiment} are not in the store: {command}"
+        return Row(claim, Verdict("skipped", note=note), 0.0, sizes)
+    if missing:
+        group = trials[0].experiment.preset(preset).group
+        execute(trials, store, preset_group=group, progress=Silent(), stop=stop)
+    verdict = claim.judge([store.read(trial) for trial in trials])
+    row = Row(claim, verdict, time.monotonic() - began, {"preset": preset, **sizes} if preset != "quick" else sizes)
+    digest = hashlib.sha256(canonical([claim.name, [trial.digest for trial in trials]]).encode()).hexdigest()[:20]
+    store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials]))
+    return row
+
+
+def _kept(row: Row, inputs: list[Any]) -> dict[str, Any]:
+    verdict = row.verdict
+    return {
+        "claim": row.claim.name,
+        "verdict": {
+            "status": verdict.status,
+            "measured": verdict.measured,
+            "required": verdict.required,
+            "margin": verdict.margin,
+            "note": verdict.note,
+            "hypotheses": list(verdict.hypotheses),
+            "details": [dict(detail) for detail in verdict.details],
+        },
+        "seconds": row.seconds,
+        "sizes": dict(row.changes),
+        "inputs": inputs,
+        "checked": time.time(),
+    }

@@ -1,0 +1,185 @@
+"""Softmax attention for one example: the primitives, and the multi-head module with its key/value cache.
+
+Everything computes in the dtype of its input (parameters are cast to it), except the softmax, which is taken in
+float32 or better. Heads are an axis: queries, keys and values are [position, head, head_width].
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+
+Rotation = Callable[[Float[Array, "length heads head_width"]], Float[Array, "length heads head_width"]]
+Scale = float | Float[Array, ""]
+
+
+def attention_mask(
+    length: int, *, causal: bool, present: Bool[Array, " length"] | None = None
+) -> Bool[Array, "#length length"] | None:
+    """Who may look at whom: entry (query, key). None where everyone sees everyone; `present` marks what is no padding.
+
+    >>> attention_mask(3, causal=True, present=jnp.array([True, True, False])).astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
+    """
+    keys = None if present is None else present[None, :]
+    if not causal:
+        return keys
+    before = jnp.tril(jnp.ones((length, length), dtype=bool))
+    return before if keys is None else before & keys
+
+
+def attention_weights(
+    query: Float[Array, "queries heads head_width"],
+    key: Float[Array, "keys heads head_width"],
+    mask: Bool[Array, "#queries keys"] | None = None,
+) -> Float[Array, "heads queries keys"]:
+    """softmax over visible keys of <q, k> / sqrt(head_width); a query that sees no key gets a row of zeros."""
+    dtype = jnp.promote_types(query.dtype, jnp.float32)
+    scores = jnp.einsum("qhd,khd->hqk", query, key, preferred_element_type=dtype) / query.shape[-1] ** 0.5
+    if mask is None:
+        return jax.nn.softmax(scores)
+    # a finite stand-in for -inf: a row without visible keys is then uniform before it is zeroed, and so is its gradient
+    hidden = jnp.finfo(dtype).min / 2
+    return jnp.where(mask, jax.nn.softmax(jnp.where(mask, scores, hidden)), 0)
+
+
+def weighted_values(
+    weights: Float[Array, "heads queries keys"], value: Float[Array, "keys heads head_width"]
+) -> Float[Array, "queries heads head_width"]:
+    """sum_k weights[q, k] v_k for every head."""
+    return jnp.einsum("hqk,khd->qhd", weights.astype(value.dtype), value)
+
+
+def attend(
+    query: Float[Array, "queries heads head_width"],
+    key: Float[Array, "keys heads head_width"],
+    value: Float[Array, "keys heads head_width"],
+    mask: Bool[Array, "#queries keys"] | None = None,
+) -> Float[Array, "queries heads head_width"]:
+    """Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V per head; a query that sees no key gets zeros."""
+    if query.dtype == jnp.float64:  # jax.nn.dot_product_attention takes every softmax in float32
+        return weighted_values(attention_weights(query, key, mask), value)
+    if mask is None:
+        return jax.nn.dot_product_attention(query, key, value)
+    attended = jax.nn.dot_product_attention(query, key, value, mask=mask[None])
+    # there a query without visible keys averages all values
+    return jnp.where(mask.any(axis=1)[:, None, None], attended, 0)
+
+
+def dropout(x: Float[Array, "*shape"], rate: float, key: PRNGKeyArray | None) -> Float[Array, "*shape"]:
+    """Each entry is 0 with probability `rate`, else divided by 1 - rate; without a key the input itself."""
+    if key is None or rate == 0:
+        return x
+    keep = jax.random.bernoulli(key, jnp.asarray(1 - rate, dtype=jnp.float32), x.shape)
+    return jnp.where(keep, x / (1 - rate), 0)
+
+
+def normal(key: PRNGKeyArray, shape: tuple[int, ...], std: Scale, dtype: str) -> Float[Array, "..."]:
+    """N(0, std^2) draws, made in float32 whatever the dtype: all precisions start from the same weights."""
+    return (std * jax.random.normal(key, shape, jnp.float32)).astype(dtype)
+
+
+class Linear(eqx.Module):
+    """x W + b, computed in the dtype of x. W is [inputs, outputs] as in GPT-2's checkpoints; W ~ N(0, std^2), b = 0."""
+
+    weight: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, *, std: Scale, dtype: str = "float32", key: PRNGKeyArray):
+        self.weight = normal(key, (inputs, outputs), std, dtype)
+        self.bias = jnp.zeros((outputs,), dtype=dtype)
+
+    def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
+        return x @ self.weight.astype(x.dtype) + self.bias.astype(x.dtype)
+
+
+class Cache(eqx.Module):
+    """Keys and values of the positions decoded so far; entries at later positions are zeros that the mask hides."""
+
+    keys: Float[Array, "*layers total heads head_width"]
+    values: Float[Array, "*layers total heads head_width"]
+
+
+class MultiHeadAttention(eqx.Module):
+    """Multi-head self-attention with one fused projection to queries, keys and values (in that order).
+
+    `rotate` is applied to queries and keys (rotary positions). Attention dropout acts only where a `key` is given.
+    """
+
+    qkv: Linear
+    out: Linear
+    heads: int = eqx.field(static=True)
+    dropout: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        std: Scale = 0.02,
+        out_std: Scale = 0.02,
+        dropout: float = 0.0,
+        dtype: str = "float32",
+        key: PRNGKeyArray,
+    ):
+        if heads < 1 or width % heads:
+            raise ValueError(f"heads={heads} must be at least 1 and divide width={width} (MultiHeadAttention)")
+        qkv_key, out_key = jax.random.split(key)
+        self.qkv = Linear(width, 3 * width, std=std, dtype=dtype, key=qkv_key)
+        self.out = Linear(width, width, std=out_std, dtype=dtype, key=out_key)
+        self.heads = heads
+        self.dropout = dropout
+
+    def __call__(
+        self,
+        x: Float[Array, "length width"],
+        mask: Bool[Array, "#length length"] | None = None,
+        *,
+        rotate: Rotation | None = None,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "length width"]:
+        """Every position attends to the visible ones."""
+        if key is not None and self.dropout > 0:
+            return self.with_weights(x, mask, rotate=rotate, key=key)[0]
+        query, keys, value = self._project(x, rotate)
+        return self._merge(attend(query, keys, value, mask))
+
+    def with_weights(
+        self,
+        x: Float[Array, "length width"],
+        mask: Bool[Array, "#length length"] | None = None,
+        *,
+        rotate: Rotation | None = None,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[Float[Array, "length width"], Float[Array, "heads length length"]]:
+        """The same, and the attention weights (head, query, key) as they were before dropout."""
+        query, keys, value = self._project(x, rotate)
+        weights = attention_weights(query, keys, mask)
+        return self._merge(weighted_values(dropout(weights, self.dropout, key), value)), weights
+
+    def step(
+        self,
+        x: Float[Array, "1 width"],
+        cache: Cache,
+        position: Integer[Array, ""],
+        *,
+        rotate: Rotation | None = None,
+    ) -> tuple[Float[Array, "1 width"], Cache]:
+        """What the last row of a causal call would be at `position`, from the cache of all positions before it."""
+        query, keys, value = self._project(x, rotate)
+        cache = Cache(
+            lax.dynamic_update_slice_in_dim(cache.keys, keys, position, axis=0),
+            lax.dynamic_update_slice_in_dim(cache.values, value, position, axis=0),
+        )
+        seen = jnp.arange(cache.keys.shape[0], dtype=jnp.int32) <= position
+        return self._merge(attend(query, cache.keys, cache.values, seen[None, :])), cache
+
+    def _project(self, x: Float[Array, "length width"], rotate: Rotation | None):
+        query, keys, value = jnp.moveaxis(self.qkv(x).reshape(len(x), 3, self.heads, -1), 1, 0)
+        return (query, keys, value) if rotate is None else (rotate(query), rotate(keys), value)
+
+    def _merge(self, attended: Float[Array, "length heads head_width"]) -> Float[Array, "length width"]:
+        return self.out(attended.reshape(len(attended), -1))

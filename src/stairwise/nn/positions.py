@@ -1,0 +1,120 @@
+"""Where a position enters a transformer: nowhere, at the input (a learned table), or at queries and keys (rotary).
+
+One protocol for all three: `add` acts on the input embeddings, `rotate` on queries and keys. Both take the integer
+positions themselves, so an offset, a random subset (`random_positions`) and a single decoded position are all alike.
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+
+class Positions(eqx.Module):
+    """How positions 0, 1, … are told to a transformer."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> int | None:
+        """Positions must lie in 0..limit-1; None: any position."""
+
+    @abstractmethod
+    def add(
+        self, embeddings: Float[Array, "length width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length width"]:
+        """The input embeddings with their positions marked."""
+
+    @abstractmethod
+    def rotate(
+        self, vectors: Float[Array, "length heads head_width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length heads head_width"]:
+        """Queries or keys with their positions marked."""
+
+
+class NoPositions(Positions):
+    """Nothing: order is known only through the mask."""
+
+    @property
+    def limit(self) -> int | None:
+        return None
+
+    def add(
+        self, embeddings: Float[Array, "length width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length width"]:
+        return embeddings
+
+    def rotate(
+        self, vectors: Float[Array, "length heads head_width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length heads head_width"]:
+        return vectors
+
+
+class LearnedPositions(Positions):
+    """A trained vector per absolute position, added to the input: x_t + p_t."""
+
+    table: Float[Array, "limit width"]
+
+    @property
+    def limit(self) -> int | None:
+        return self.table.shape[0]
+
+    def add(
+        self, embeddings: Float[Array, "length width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length width"]:
+        # a traced position cannot be range-checked; NaN is louder than the clamped row that plain indexing would give
+        return embeddings + self.table.at[positions].get(mode="fill", fill_value=jnp.nan)
+
+    def rotate(
+        self, vectors: Float[Array, "length heads head_width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length heads head_width"]:
+        return vectors
+
+
+class RotaryPositions(Positions):
+    """Rotary encoding: at position t coordinate pair i turns by the angle t * base^(-2i/d).
+
+    The inner product of a query at s and a key at t then depends on s - t alone. Pairs are (i, i + d/2), the
+    half-split order of GPT-NeoX and Llama.
+    """
+
+    base: float = eqx.field(static=True, default=10000.0)
+
+    @property
+    def limit(self) -> int | None:
+        return None
+
+    def add(
+        self, embeddings: Float[Array, "length width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length width"]:
+        return embeddings
+
+    def rotate(
+        self, vectors: Float[Array, "length heads head_width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length heads head_width"]:
+        width = vectors.shape[-1]
+        if width % 2:
+            raise ValueError(f"head_width={width} must be even (RotaryPositions)")
+        # angles reach t radians: bfloat16 would round them by whole turns
+        dtype = jnp.promote_types(vectors.dtype, jnp.float32)
+        frequencies = self.base ** (-jnp.arange(0, width, 2, dtype=dtype) / width)
+        angles = positions.astype(dtype)[:, None, None] * frequencies
+        cos, sin = jnp.cos(angles), jnp.sin(angles)
+        first, second = jnp.split(vectors.astype(dtype), 2, axis=-1)
+        turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+        return turned.astype(vectors.dtype)
+
+
+def random_positions(key: PRNGKeyArray, length: int, limit: int) -> Integer[Array, " length"]:
+    """A uniformly random `length`-subset of 0..limit-1 in increasing order.
+
+    Training on such positions shows a learned table (or a rotary encoding) every index that a longer test sequence
+    will use, while the order of the tokens stays readable.
+
+    >>> random_positions(jax.random.key(0), 3, 3).tolist()
+    [0, 1, 2]
+    """
+    if not 1 <= length <= limit:
+        raise ValueError(f"length={length} must lie in 1..limit={limit} (random_positions)")
+    return jnp.sort(jax.random.permutation(key, jnp.arange(limit, dtype=jnp.int32))[:length])

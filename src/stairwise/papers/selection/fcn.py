@@ -1,0 +1,101 @@
+"""Fully connected nets on sparse token selection: f = g(W_1 [x; y]) with a first layer of width m and any head g.
+
+Two ways to hand over the query: as raw integers beside the tokens ("input", the literal statement of Theorem 3.5), or
+exactly to the head ("head", the strongest adversary: then only the tokens squeeze through the first layer).
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from stairwise.papers.selection.config import Fcn
+from stairwise.papers.selection.task import Selection, SparseSelection
+from stairwise.train.keys import at, role
+from stairwise.train.stage import Stage, every
+
+TEST_CHUNK = 1024
+
+
+class FullyConnected(eqx.Module):
+    """A first layer padded to `widest` units, of which the first `first_width` are in use, and a ReLU head."""
+
+    first: eqx.nn.Linear
+    head: eqx.nn.MLP
+
+    def __call__(self, example: Selection, query: str, first_width) -> Float[Array, " width"]:
+        tokens, subset = example.tokens, jnp.sort(example.subset)
+        length = len(tokens)
+        named = jnp.sum(jax.nn.one_hot(subset, length, dtype=tokens.dtype), axis=0)
+        raw = subset.astype(tokens.dtype) / length
+        seen = tokens.ravel() if query == "head" else jnp.concatenate([tokens.ravel(), raw])
+        hidden = self.first(seen)
+        hidden = jnp.where(jnp.arange(len(hidden)) < first_width, hidden, 0)
+        return self.head(jnp.concatenate([hidden, named]) if query == "head" else hidden)
+
+
+class State(NamedTuple):
+    net: Any
+    optimizer: Any
+    loss: Float[Array, ""]
+
+
+def build(config: Fcn, key) -> FullyConnected:
+    sizes, head_only = config.task, config.query == "head"
+    inputs = sizes.length * sizes.width + (0 if head_only else sizes.sparsity)
+    given = config.widest + (sizes.length if head_only else 0)
+    first = eqx.nn.Linear(inputs, config.widest, key=role(key, "first"), dtype=jnp.float32)
+    head = eqx.nn.MLP(given, sizes.width, config.head_width, 2, key=role(key, "head"), dtype=jnp.float32)
+    return FullyConnected(first, head)
+
+
+def train_fcn(config: Fcn) -> list[Stage]:
+    """Adam with a cosine schedule on fresh batches; the risk at the end is over `test_examples` fresh examples."""
+    sizes = config.task
+    task = SparseSelection(sizes.length, sizes.sparsity, sizes.width)
+    _, static = eqx.partition(jax.eval_shape(partial(build, config), jax.random.key(0)), eqx.is_array_like)
+    static = jax.tree.map(lambda leaf: leaf, static)
+
+    def squared_error(net, first_width, key):
+        example = task.sample(key)
+        output = eqx.combine(net, static)(example, config.query, first_width)
+        return jnp.sum((output - task.answer(example)) ** 2)
+
+    def mean_error(net, first_width, key, count: int):
+        keys = jax.vmap(partial(at, key))(jnp.arange(count, dtype=jnp.int32))
+        return jnp.mean(jax.vmap(partial(squared_error, net, first_width))(keys))
+
+    def init(numbers, carry, key):
+        net = eqx.filter(build(config, key), eqx.is_array)
+        return State(net, optax.scale_by_adam().init(net), jnp.float32(0))
+
+    def tick(numbers, state, key, t):
+        loss, gradient = jax.value_and_grad(mean_error)(state.net, numbers["first_width"], key, config.batch)
+        direction, memory = optax.scale_by_adam().update(gradient, state.optimizer)
+        rate = numbers["learning_rate"] * 0.5 * (1 + jnp.cos(jnp.pi * t / config.steps))
+        return State(jax.tree.map(lambda p, g: p - rate * g, state.net, direction), memory, loss)
+
+    def finish(numbers, state, key):
+        chunks = -(-config.test_examples // TEST_CHUNK)
+        risks = jax.lax.map(
+            lambda c: mean_error(state.net, numbers["first_width"], at(key, c), TEST_CHUNK),
+            jnp.arange(chunks, dtype=jnp.int32),
+        )
+        error = jnp.std(risks) / jnp.sqrt(jnp.float32(chunks))
+        return None, {"risk": jnp.mean(risks), "risk standard error": error}
+
+    return [
+        Stage(
+            name="train",
+            init=init,
+            tick=tick,
+            max_ticks=config.steps,
+            measure=lambda numbers, state, key, t: {"train_loss": state.loss},
+            measure_at=every(config.measure_every, config.steps)[1:],
+            finish=finish,
+        )
+    ]

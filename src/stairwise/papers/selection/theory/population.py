@@ -1,0 +1,113 @@
+"""The model's exact population losses, by enumeration of subsets, encodings and token nodes.
+
+While attention does not depend on the tokens (zero token rows of W), loss and gradients are polynomials of degree at most
+three in the Gaussian tokens; the 2n nodes +-sqrt(n) e_i, equally weighted, integrate those exactly in n dimensions.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from stairwise.measure.population import Enumeration, product, subsets, uniform
+from stairwise.papers.selection.config import Task
+from stairwise.papers.selection.model import SelectionAttention
+from stairwise.papers.selection.theory.encodings import Law, subset_encodings
+
+
+class Query(NamedTuple):
+    """A subset y as its indicator Y, and its encoding e_y under every set of encodings."""
+
+    members: Float[Array, "*n length"]
+    encoded: Float[Array, "*n encodings width"]
+
+
+Loss = Callable[[SelectionAttention, tuple[Array, Query]], Float[Array, ""]]
+
+
+def spherical_nodes(dimensions: int) -> Enumeration:
+    """The nodes +-sqrt(n) e_i: E[p(x)] for x ~ N(0, I_n) and any polynomial p of degree at most 3."""
+    nodes = math.sqrt(dimensions) * np.concatenate([np.eye(dimensions), -np.eye(dimensions)])
+    return uniform(jnp.asarray(nodes, dtype=jnp.result_type(float)))
+
+
+def queries(task: Task, law: Law) -> Query:
+    """Every subset of the task."""
+    chosen = np.asarray(subsets(task.length, task.sparsity), dtype=np.int64)
+    members = np.zeros((len(chosen), task.length))
+    np.put_along_axis(members, chosen, 1.0, axis=1)
+    encoded = subset_encodings(law, chosen).swapaxes(0, 1)
+    dtype = jnp.result_type(float)
+    return Query(jnp.asarray(members, dtype=dtype), jnp.asarray(encoded, dtype=dtype))
+
+
+def space(task: Task, law: Law) -> Enumeration:
+    """All (tokens, query) of the task under the law, tokens by their nodes."""
+    nodes = spherical_nodes(task.length * task.width)
+    tokens = uniform(nodes.examples.reshape(-1, task.length, task.width))
+    return product(tokens, uniform(queries(task, law)))
+
+
+def outputs(law: Law, query_token: Float[Array, " token"]) -> Callable:
+    """(model, example) -> the output under each set of encodings."""
+    stored = jnp.asarray(law, dtype=jnp.result_type(float))
+
+    def all_outputs(model: SelectionAttention, example: tuple[Array, Query]) -> Float[Array, "encodings token"]:
+        tokens, query = example
+        one = lambda E, e_y: model(tokens, E, jnp.concatenate([query_token, e_y]))  # noqa: E731
+        return jax.vmap(one)(stored, query.encoded)
+
+    return all_outputs
+
+
+def output_averaged(law: Law, query_token: Float[Array, " token"]) -> Loss:
+    """(1/2)||STS_q - E_E f||^2 at one example (Definition 2.5); with a single set of encodings it is the plain loss."""
+    all_outputs = outputs(law, query_token)
+    return lambda model, example: _half_square(_target(example) - all_outputs(model, example).mean(axis=0))
+
+
+def loss_averaged(law: Law, query_token: Float[Array, " token"]) -> Loss:
+    """E_E (1/2)||STS_q - f||^2 at one example: what one E per step minimises."""
+    all_outputs = outputs(law, query_token)
+    return lambda model, example: jnp.mean(
+        jax.vmap(lambda output: _half_square(_target(example) - output))(all_outputs(model, example))
+    )
+
+
+def _target(example: tuple[Array, Query]) -> Float[Array, " token"]:
+    tokens, query = example
+    return query.members @ tokens / query.members.sum()
+
+
+def _half_square(residual: Float[Array, " token"]) -> Float[Array, ""]:
+    return jnp.sum(residual**2) / 2
+
+
+def one_hot_law(length: int) -> Law:
+    """The one set of one-hot encodings."""
+    return np.eye(length)[None]
+
+
+def one_hot_model(task: Task, alpha: float, C: float) -> SelectionAttention:
+    """W = C (I - 11^T/T) in the position block, V = alpha [I 0]."""
+    T = task.length
+    return _model(task, alpha, C * (np.eye(T) - np.ones((T, T)) / T))
+
+
+def stochastic_model(task: Task, encoding_width: int, alpha: float, C: float) -> SelectionAttention:
+    """W = C diag(0, I), V = alpha [I 0]."""
+    return _model(task, alpha, C * np.eye(encoding_width))
+
+
+def _model(task: Task, alpha: float, block: np.ndarray) -> SelectionAttention:
+    joint = task.width + len(block)
+    W = np.zeros((joint, joint))
+    W[task.width :, task.width :] = block
+    dtype = jnp.result_type(float)
+    return SelectionAttention(
+        W=jnp.asarray(W, dtype=dtype), V=jnp.asarray(alpha * np.eye(task.width, joint), dtype=dtype)
+    )

@@ -1,0 +1,245 @@
+"""Online training of (W, V): fresh tokens, subsets and encodings every step, one SGD or Adam step on the batch loss.
+
+The arms differ in one number, the pool of encodings K: the set of encodings of step t is draw(key, index), with
+index = t (stochastic), 0 (fixed), or uniform in 0..K-1. Everything is drawn on the device from keys, so all arms share
+one compiled program and, seed by seed, the same data.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from stairwise.measure.similarity import cosine
+from stairwise.nn.encodings import near_orthogonal, subset_encoding
+from stairwise.papers.selection.config import Online
+from stairwise.papers.selection.model import SelectionAttention, ideal
+from stairwise.papers.selection.task import Selection, SparseSelection, draw_tokens, uniform_subset
+from stairwise.train.keys import at, role, role_key
+from stairwise.train.stage import Stage, every
+
+FRESH_SETS = 20  # Corollary E.16: how many new fixed encodings the trained weights are tried on
+
+
+class State(NamedTuple):
+    """Parameters, optimiser memory, and the loss of the last batch."""
+
+    parameters: dict[str, Array]
+    optimizer: Any
+    loss: Float[Array, ""]
+
+
+def online(config: Online) -> list[Stage]:
+    """The one stage of online training."""
+    last = config.steps
+    return [
+        Stage(
+            name="train",
+            init=partial(init, config),
+            tick=partial(tick, config),
+            max_ticks=last,
+            measure=partial(measure, config),
+            measure_at=every(config.measure_every, last),
+            snapshot=lambda numbers, state: weights(assemble(state.parameters)),
+            snapshot_at=tuple(step for step in config.snapshots if step <= last),
+            finish=partial(finish, config),
+        )
+    ]
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def assemble(parameters: dict[str, Array]) -> SelectionAttention:
+    """The model that the parameters mean: W itself, or W = K^T Q."""
+    W = parameters["W"] if "W" in parameters else parameters["K"].T @ parameters["Q"]
+    return SelectionAttention(W=W, V=parameters["V"])
+
+
+def weights(model: SelectionAttention) -> dict[str, Array]:
+    return {"W": model.W, "V": model.V}
+
+
+def init(config: Online, numbers, carry, key) -> State:
+    """Zero, or Gaussian entries of variance 1/(d+d_e); a factorised W needs a random start (zero is a saddle)."""
+    width, joint = config.task.width, config.task.width + config.encoding.width
+    std = jnp.where(numbers["start_std"] > 0, numbers["start_std"], joint**-0.5)
+    std = jnp.where(config.start == "random", std, 0.0).astype(jnp.float32)
+
+    def draw(name: str, rows: int, std) -> Array:
+        return std * jax.random.normal(role(key, name), (rows, joint), dtype=jnp.float32)
+
+    if config.factorised:
+        factor_std = jnp.where(numbers["start_std"] > 0, numbers["start_std"], 0.1).astype(jnp.float32)
+        parameters = {name: draw(name, config.factorised, factor_std) for name in ("K", "Q")}
+    else:
+        parameters = {"W": draw("W", joint, std)}
+    parameters["V"] = draw("V", width, std) if config.train_value else jnp.eye(width, joint, dtype=jnp.float32)
+    return State(parameters, gradient_transform(config).init(parameters), jnp.float32(0))
+
+
+def gradient_transform(config: Online) -> optax.GradientTransformation:
+    """Everything of the optimiser but the learning rate, which is a traced number."""
+    return optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8) if config.optimizer == "adam" else optax.identity()
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+def tick(config: Online, numbers, state: State, key, t) -> State:
+    """One batch: draw, differentiate, step."""
+    index = encoding_index(numbers, role(key, "pool"), t)
+    encodings = jax.vmap(partial(encoding_set, config, numbers, config.task.length))(
+        index * config.encoding.per_step + jnp.arange(config.encoding.per_step, dtype=jnp.int32)
+    )
+    keys = jax.vmap(partial(example_key, numbers, role(key, "data")))(jnp.arange(config.batch, dtype=jnp.int32))
+    loss, gradient = jax.value_and_grad(partial(batch_loss, config, numbers))(state.parameters, keys, encodings)
+    if not config.train_value:
+        gradient["V"] = jnp.zeros_like(gradient["V"])
+    direction, memory = gradient_transform(config).update(gradient, state.optimizer)
+    rate = numbers["learning_rate"] / jnp.where(t >= numbers["drop_at"], numbers["drop_by"], 1.0)
+    parameters = jax.tree.map(lambda p, g: p - rate * g, state.parameters, direction)
+    return State(parameters, memory, loss)
+
+
+def encoding_index(numbers, key, t):
+    """Which set of encodings step t uses: t itself, or one of a pool."""
+    pool = numbers["encoding.pool"]
+    chosen = jax.random.randint(key, (), 0, jnp.maximum(pool, 1), dtype=jnp.int32)
+    return jnp.where(pool == 0, t, chosen)
+
+
+def encoding_set(config: Online, numbers, length: int, index):
+    """Set number `index` of a trial's encodings; sets of different lengths are prefixes of each other."""
+    key = at(role_key(numbers["seed"], "encodings"), index)
+    return near_orthogonal(key, length, config.encoding.width, numbers["encoding.threshold"], config.encoding.scheme)[0]
+
+
+def example_key(numbers, key, b):
+    """The key of the batch's b-th example: a fresh one, or that of a random member of the finite training set."""
+    member = jax.random.randint(at(key, b), (), 0, jnp.maximum(numbers["samples"], 1), dtype=jnp.int32)
+    fixed = at(role_key(numbers["seed"], "training set"), member)
+    return jnp.where(numbers["samples"] > 0, fixed, at(key, b))
+
+
+def batch_loss(config: Online, numbers, parameters, keys, encodings: Float[Array, "sets length encoding"]):
+    """Mean of 1/2 ||target - f||^2; over several sets of encodings either the losses or the outputs are averaged."""
+    model = assemble(parameters)
+    sizes = config.task
+    task = SparseSelection(sizes.length, sizes.sparsity, sizes.width, config.tokens)
+
+    def residuals(key, encodings):
+        example = task.sample(key)
+        query = query_vector(config, role(key, "query"), encodings, example)
+        output = model(example.tokens, encodings, query, None, numbers["beta"], config.attend_query)
+        return task.answer(example) - output
+
+    over_batch = jax.vmap(residuals, in_axes=(0, None))
+    if config.encoding.per_step == 1:
+        errors = over_batch(keys, encodings[0])[None]
+    else:
+        errors = jax.lax.map(lambda one: over_batch(keys, one), encodings)
+    if config.encoding.average == "output":
+        errors = jnp.mean(errors, axis=0, keepdims=True)
+    return 0.5 * jnp.mean(jnp.sum(errors**2, axis=-1))
+
+
+def query_vector(config: Online, key, encodings, example: Selection, used=None) -> Float[Array, " joint"]:
+    """z_query = [x_query; e_y]."""
+    token = jnp.zeros((config.task.width,), dtype=jnp.float32)
+    if config.query_token == "gaussian":
+        token = jax.random.normal(key, token.shape, dtype=jnp.float32)
+    return jnp.concatenate([token, subset_encoding(encodings, example.subset, used)])
+
+
+# --- measurements -----------------------------------------------------------------------------------------------------
+
+
+def test_tasks(config: Online) -> dict[str, tuple[int, int]]:
+    """The validation tasks: name -> (length, sparsity)."""
+    sizes = config.task
+    tasks = {"in": (sizes.length, sizes.sparsity)}
+    tasks |= {f"length={length}": (length, sizes.sparsity) for length in config.test_lengths}
+    tasks |= {f"sparsity={sparsity}": (sizes.length, sparsity) for sparsity in config.test_sparsities}
+    return tasks
+
+
+def measure(config: Online, numbers, state: State, key, t) -> dict[str, Array]:
+    """Validation losses (halved), cosines to the ideal directions, and the two order parameters alpha and C."""
+    model, best = assemble(state.parameters), ideal(config.task.width, config.encoding.width)
+    losses = validation_losses(config, numbers, model, fresh_index(config, key, 0))
+    metrics = {"train_loss": state.loss} | losses
+    metrics["cosine W"] = cosine(model.W, best.W)
+    metrics["cosine V"] = cosine(model.V, best.V)
+    metrics["alpha"] = jnp.trace(model.V[:, : config.task.width]) / config.task.width
+    metrics["C"] = jnp.trace(model.W[config.task.width :, config.task.width :]) / config.encoding.width
+    return metrics
+
+
+def fresh_index(config: Online, key, number: int):
+    """The index of an encoding set that training never sees: training uses 0..steps*per_step."""
+    return jax.random.randint(at(key, number), (), 2**30, 2**31 - 64, dtype=jnp.int32)
+
+
+def validation_losses(config: Online, numbers, model: SelectionAttention, fresh) -> dict[str, Array]:
+    """The loss on every validation task, all padded to the largest so that one compiled body serves them.
+
+    A fixed encoding is tested on its own longer prefix, every other arm on fresh encodings; "fresh" is the training
+    task on a fresh set for every arm.
+    """
+    tasks = test_tasks(config)
+    names = [*tasks, "fresh"]
+    sizes = [*tasks.values(), tasks["in"]]
+    fixed = numbers["encoding.pool"] == 1
+    indices = jnp.stack([jnp.where(fixed & (name != "fresh"), 0, fresh + k) for k, name in enumerate(names)])
+    sets = [0 if name == "fresh" else k for k, name in enumerate(names)]
+    lengths, sparsities = (jnp.array(column, dtype=jnp.int32) for column in zip(*sizes, strict=True))
+    longest, largest = max(length for length, _ in sizes), max(sparsity for _, sparsity in sizes)
+
+    def one(task):
+        index, number, length, sparsity = task
+        encodings = encoding_set(config, numbers, longest, index)
+        key = at(role_key(numbers["seed"], "test"), number)
+        return padded_loss(config, numbers, model, encodings, key, length, sparsity, largest)
+
+    losses = jax.lax.map(one, (indices, jnp.array(sets, dtype=jnp.int32), lengths, sparsities))
+    return {f"loss {name}": losses[k] for k, name in enumerate(names)}
+
+
+def padded_loss(config: Online, numbers, model, encodings, key, length, sparsity, largest: int):
+    """Mean loss over a validation set at a traced length and sparsity; positions beyond them are masked."""
+    positions = jnp.arange(len(encodings), dtype=jnp.int32)
+    used = jnp.arange(largest, dtype=jnp.int32) < sparsity
+
+    def one(key):
+        tokens = draw_tokens(role(key, "tokens"), len(encodings), config.task.width, config.tokens)
+        example = Selection(tokens, uniform_subset(role(key, "subset"), length, largest, sparsity))
+        query = query_vector(config, role(key, "query"), encodings, example, used)
+        output = model(tokens, encodings, query, positions < length, numbers["beta"], config.attend_query)
+        target = jnp.where(used, 1 / sparsity, 0) @ tokens[example.subset]
+        return 0.5 * jnp.sum((target - output) ** 2)
+
+    keys = jax.vmap(partial(at, key))(jnp.arange(config.test_examples, dtype=jnp.int32))
+    return jnp.mean(jax.vmap(one)(keys))
+
+
+def finish(config: Online, numbers, state: State, key):
+    """The final weights, and their losses on new fixed encodings (Corollary E.16)."""
+    model = assemble(state.parameters)
+
+    def loss_on(number):
+        encodings = encoding_set(config, numbers, config.task.length, fresh_index(config, key, number))
+        test = at(role_key(numbers["seed"], "test"), 0)
+        sizes = config.task
+        return padded_loss(config, numbers, model, encodings, test, sizes.length, sizes.sparsity, sizes.sparsity)
+
+    fresh = jax.lax.map(loss_on, jnp.arange(FRESH_SETS, dtype=jnp.int32))
+    return None, weights(model) | {"fresh losses": fresh}
+
+
+def stored_model(config: Online, arrays: dict) -> SelectionAttention:
+    """The trained model of a stored trial."""
+    return SelectionAttention(W=jnp.asarray(arrays["train/W"]), V=jnp.asarray(arrays["train/V"]))

@@ -1,0 +1,48 @@
+"""`stairwise doctor`: what this machine offers, and whether everything that runs need is in order."""
+
+import json
+import os
+import time
+from typing import Any
+
+from stairwise.lab import provenance
+from stairwise.lab.execute import device, prepare_jax
+from stairwise.lab.store import Store
+
+
+def facts(root: str | None) -> dict[str, Any]:
+    """Device, precision, compilation cache, versions, store."""
+    import jax
+    import jax.numpy as jnp
+
+    prepare_jax()
+    began = time.monotonic()
+    matrix = jnp.ones((512, 512), dtype=jnp.float32)
+    exact = bool((matrix @ matrix == 512).all())
+    with jax.enable_x64(True):
+        third = float(jnp.float64(1) / 3)
+    cache = jax.config.jax_compilation_cache_dir
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(cache or "") for name in names]
+    store = Store.open(root, create=False)
+    return {
+        "device": device(),
+        "first computation": {"right": exact, "seconds": round(time.monotonic() - began, 2)},
+        "float64": {"right": third == 1 / 3},
+        "compilation cache": {"folder": cache, "megabytes": round(sum(map(os.path.getsize, files)) / 1e6, 1)},
+        "versions": provenance.versions(),
+        "machine": provenance.machine(),
+        "store": {"folder": str(store.root), "trials": len(store.glance()), "damaged": len(store.damaged())},
+    }
+
+
+def doctor(root: str | None, *, as_json: bool) -> int:
+    found = facts(root)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        for name, values in found.items():
+            print(name)
+            for key, value in values.items():
+                print(f"    {key:22} {value}")
+    healthy = found["first computation"]["right"] and found["float64"]["right"] and not found["store"]["damaged"]
+    return 0 if healthy else 1

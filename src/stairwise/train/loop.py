@@ -1,0 +1,302 @@
+"""THE training loop: stages, ticks, shared measuring points, groups of trials through one compiled program.
+
+A `Program` holds the compiled functions of a list of stages at one group width. Width 1 runs a trial as written; a
+larger width vmaps the stage's functions over trials that share one tick counter, freezes members that are done, and
+ends when all are. The inner loop has a traced length, so chunk sizes and measuring points never change the compiled
+code, and with it never the bits. Between chunks, about twice a second, the host gets control back.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stairwise.train.keys import at, role_key
+from stairwise.train.stage import Outcome, Stage, pack, unpack
+
+CHUNK_SECONDS = 0.5
+LONGEST_CHUNK = 1_000_000
+
+
+class Interrupted(Exception):
+    """The host asked a running group to stop; its work so far has been saved."""
+
+
+class Member(NamedTuple):
+    """One trial of a group: its seed, its numbers, and what it starts from (a pytree of arrays)."""
+
+    seed: int
+    numbers: Mapping[str, float] = {}
+    upstream: Any = None
+
+
+class Hooks:
+    """What the host does between chunks; the defaults do nothing."""
+
+    chunk: int | None = None  # ticks per chunk; None: as many as fit into CHUNK_SECONDS
+    save_every: float = 10.0  # seconds between checkpoints
+
+    def compiling(self, stage: str) -> None:
+        """A stage begins, and is compiled if it is the first of its kind."""
+
+    def progress(self, stage: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
+        """A chunk has ended; `metrics` are the latest ones of the group's first running member."""
+
+    def stop(self) -> bool:
+        """True asks the group to save and stop."""
+        return False
+
+    def save(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        """Keep a checkpoint."""
+
+    def load(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """The checkpoint to go on from."""
+        return None
+
+
+class Loop(NamedTuple):
+    """The carry of the compiled loop: the tick counter that the group shares; per member its state, whether it still
+    runs, and the tick at which it was done (-1 before)."""
+
+    t: Any
+    state: Any
+    running: Any
+    ended: Any
+
+
+class Program:
+    """The compiled form of a list of stages at one group width."""
+
+    def __init__(self, stages: Sequence[Stage], width: int = 1):
+        if width < 1:
+            raise ValueError(f"width={width} must be at least 1 (Program)")
+        self.width = width
+        self.stages = [_Compiled(stage, width) for stage in stages]
+
+    def run(self, members: Sequence[Member], hooks: Hooks | None = None) -> list[Outcome]:
+        """Run up to `width` trials side by side; a short group is filled with dummies that never run."""
+        if not 1 <= len(members) <= self.width:
+            raise ValueError(f"members={len(members)} must lie in 1..width={self.width} (Program.run)")
+        return _Group(self, members, hooks or Hooks()).run()
+
+
+class _Compiled:
+    """One stage's functions, lifted to the group width and jitted."""
+
+    def __init__(self, stage: Stage, width: int):
+        self.stage = stage
+        self.lift: Callable[..., Any] = _alone if width == 1 else jax.vmap
+        self.init = jax.jit(self._init)
+        self.advance = jax.jit(self._advance, donate_argnums=1)
+        self.measure = jax.jit(self._measure)
+        self.snapshot = jax.jit(self.lift(stage.snapshot)) if stage.snapshot else None
+        self.finish = jax.jit(self._finish) if stage.finish else None
+
+    def keys(self, numbers, role: str):
+        return self.lift(lambda seed: role_key(seed, f"{self.stage.name}/{role}"))(numbers["seed"])
+
+    def _init(self, numbers, carry):
+        return self.lift(self.stage.init)(numbers, carry, self.keys(numbers, "init"))
+
+    def _advance(self, numbers, loop: Loop, stop) -> Loop:
+        keys = self.keys(numbers, "tick")
+
+        def going(loop: Loop):
+            return (loop.t < stop) & jnp.any(loop.running)
+
+        def body(loop: Loop) -> Loop:
+            t, state, running, ended = loop
+            key = self.lift(at, in_axes=(0, None))(keys, t)
+            new = self.lift(self.stage.tick, in_axes=(0, 0, 0, None))(numbers, state, key, t)
+            if running.ndim:  # in a group, members that are done keep what they have
+                new = jax.tree.map(lambda a, b: _select(running, a, b), new, state)
+            if self.stage.done is not None:
+                over = running & self.lift(self.stage.done)(numbers, new)
+                running, ended = running & ~over, jnp.where(over, t + 1, ended)
+            return Loop(t + 1, new, running, ended)
+
+        return jax.lax.while_loop(going, body, loop)
+
+    def _measure(self, numbers, state, t):
+        """The stage's metrics after tick t (one per member), and which members hold a NaN."""
+        lost = self.lift(_has_nan)(state)
+        if self.stage.measure is None:
+            return {}, lost
+        key = self.lift(at)(self.keys(numbers, "measure"), t)
+        return dict(self.lift(self.stage.measure)(numbers, state, key, t)), lost
+
+    def _finish(self, numbers, state):
+        return self.lift(self.stage.finish)(numbers, state, self.keys(numbers, "finish"))
+
+
+def _alone(function: Callable[..., Any], in_axes: Any = 0) -> Callable[..., Any]:
+    return function
+
+
+def _select(running, new, old):
+    return jnp.where(running.reshape(running.shape + (1,) * (new.ndim - running.ndim)), new, old)
+
+
+def _has_nan(state):
+    floats = [leaf for leaf in jax.tree.leaves(state) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return jnp.any(jnp.array([jnp.any(jnp.isnan(leaf)) for leaf in floats], dtype=bool))
+
+
+class _Group:
+    """One group on its way through the stages: the host's side of the loop."""
+
+    def __init__(self, program: Program, members: Sequence[Member], hooks: Hooks):
+        self.program, self.hooks = program, hooks
+        width, real = program.width, len(members)
+        self.shape = () if width == 1 else (width,)
+        padded = [*members, *[members[0]] * (width - real)]
+        self.outcomes = [Outcome() for _ in members]
+        self.sound = np.arange(width) < real  # real, and not diverged
+        self.running = self.sound.copy()
+        self.numbers = {name: self.stack([m.numbers[name] for m in padded]) for name in padded[0].numbers}
+        self.numbers["seed"] = self.stack([np.uint32(m.seed) for m in padded])
+        self.carry: Any = jax.tree.map(lambda *leaves: self.stack(leaves), *(m.upstream for m in padded))
+        self.skipped: list[int] = []
+        self.latest: dict[str, float] = {}
+        self.saved_at = time.monotonic()
+        self.ticks_a_second = 0.0
+
+    def stack(self, values: Sequence[Any]):
+        """The members' values as one array; JAX's default types (a Python float stays weakly typed for no one)."""
+        stacked = jnp.stack([jnp.asarray(value) for value in values])
+        return stacked if self.shape else stacked[0]
+
+    def run(self) -> list[Outcome]:
+        start, loop = self.resume()
+        for index in range(start, len(self.program.stages)):
+            compiled = self.program.stages[index]
+            if loop is None:
+                if not self.sound.any():
+                    break
+                if compiled.stage.when is not None and not compiled.stage.when(self.carry):
+                    self.skipped.append(index)
+                    continue
+                self.running = self.sound.copy()
+                self.hooks.compiling(compiled.stage.name)
+                state = compiled.init(self.numbers, self.carry)
+                loop = Loop(jnp.int32(0), state, self.device(self.running), jnp.full(self.shape, -1, dtype=jnp.int32))
+            loop = self.run_stage(index, compiled, loop)
+            if compiled.finish is not None:
+                self.carry, arrays = compiled.finish(self.numbers, loop.state)
+                self.keep(compiled.stage, arrays, self.sound)
+            loop = None
+        return self.outcomes
+
+    def run_stage(self, index: int, compiled: _Compiled, loop: Loop) -> Loop:
+        stage = compiled.stage
+        points = sorted({*stage.measure_at, *stage.snapshot_at, stage.max_ticks})
+        t = int(loop.t)
+        while True:
+            if t in points:
+                loop = self.observe(compiled, loop, t)
+                if t == stage.max_ticks or not self.running.any():
+                    return loop
+            target = next(point for point in points if point > t)
+            stop = t + self.chunk(target - t)
+            began = time.monotonic()
+            loop = compiled.advance(self.numbers, loop, jnp.int32(stop))
+            all_done = not np.any(jax.device_get(loop.running))  # waits for the device
+            self.pace(stop - t, time.monotonic() - began)
+            t = target if all_done else stop  # nobody runs any more: look at once
+            loop = loop._replace(t=jnp.int32(t))
+            self.hooks.progress(stage.name, t, stage.max_ticks, self.latest)
+            self.save_or_stop(index, loop)
+
+    def chunk(self, room: int) -> int:
+        """How many ticks to run before the host looks again; no influence on any result."""
+        if self.hooks.chunk is not None:
+            return min(room, self.hooks.chunk)
+        return max(1, min(room, int(self.ticks_a_second * CHUNK_SECONDS), LONGEST_CHUNK))
+
+    def pace(self, ticks: int, seconds: float) -> None:
+        # a first chunk is mostly compile and dispatch, so the estimate may grow, but by no more than 8 a chunk
+        pace = ticks / max(seconds, 1e-6)
+        self.ticks_a_second = min(pace, 8 * max(self.ticks_a_second, 2.0))
+
+    def observe(self, compiled: _Compiled, loop: Loop, t: int) -> Loop:
+        """Measure each member that runs, or that was done since the last look (at its own end); a NaN ends a member."""
+        stage = compiled.stage
+        ended = np.asarray(loop.ended).reshape(-1)
+        ticks = np.where(ended >= 0, ended, t).astype(np.int32)
+        metrics, lost = jax.device_get(compiled.measure(self.numbers, loop.state, self.device(ticks)))
+        lost = np.asarray(lost).reshape(-1)
+        looked_at = self.running.copy()
+        scheduled = t in stage.measure_at or t == stage.max_ticks
+        for i in np.flatnonzero(looked_at):
+            row = {name: np.asarray(value).reshape(-1)[i] for name, value in metrics.items()}
+            if scheduled or ended[i] >= 0 or lost[i]:
+                self.outcomes[i].add(stage.name, ticks[i], row)
+            if i == np.flatnonzero(looked_at)[0]:
+                self.latest = {name: float(value) for name, value in row.items()}
+            self.judge(
+                stage,
+                self.outcomes[i],
+                ticks[i],
+                lost=bool(lost[i]),
+                done=bool(ended[i] >= 0),
+                last=t == stage.max_ticks,
+            )
+        if compiled.snapshot is not None and t in stage.snapshot_at:
+            self.keep(stage, compiled.snapshot(self.numbers, loop.state), looked_at & (ended < 0), f"@{t}")
+        self.running = looked_at & (ended < 0) & ~lost
+        self.sound &= ~(looked_at & lost)
+        return loop._replace(running=self.device(self.running))
+
+    def judge(self, stage: Stage, outcome: Outcome, tick: int, *, lost: bool, done: bool, last: bool) -> None:
+        if lost:
+            outcome.status, outcome.message = "diverged", f"NaN seen at tick {tick} of stage {stage.name}"
+        elif stage.done is not None and done:
+            outcome.status = "reached"
+        elif stage.done is not None and last:
+            outcome.status = "censored"
+
+    def keep(self, stage: Stage, arrays: Mapping[str, Any], members: np.ndarray, suffix: str = "") -> None:
+        for name, value in jax.device_get(dict(arrays)).items():
+            for i in np.flatnonzero(members):
+                self.outcomes[i].arrays[f"{stage.name}/{name}{suffix}"] = np.array(value[i] if self.shape else value)
+
+    def device(self, per_member: np.ndarray):
+        return jnp.asarray(per_member.reshape(self.shape))
+
+    # --- checkpoints: taken after a chunk, before the look at its last tick -------------------------------------------
+
+    def save_or_stop(self, index: int, loop: Loop) -> None:
+        stop = self.hooks.stop()
+        if stop or time.monotonic() - self.saved_at >= self.hooks.save_every:
+            leaves = jax.device_get(jax.tree.leaves(loop))
+            arrays, meta = pack(self.outcomes)
+            arrays |= {f"loop/{k:04d}": np.asarray(leaf) for k, leaf in enumerate(leaves)}
+            arrays |= {"group/sound": self.sound, "group/running": self.running}
+            self.hooks.save(arrays, meta | {"stage": index, "skipped": self.skipped, "latest": self.latest})
+            self.saved_at = time.monotonic()
+        if stop:
+            raise Interrupted
+
+    def resume(self) -> tuple[int, Loop | None]:
+        saved = self.hooks.load()
+        if saved is None:
+            return 0, None
+        arrays, meta = saved
+        carry, state = self.carry, None
+        for index in range(meta["stage"] + 1):  # shapes only: nothing is computed
+            compiled = self.program.stages[index]
+            if index in meta["skipped"]:
+                continue
+            state = jax.eval_shape(compiled.init, self.numbers, carry)
+            if compiled.finish is not None:
+                carry, _ = jax.eval_shape(compiled.finish, self.numbers, state)
+        structure = jax.tree.structure(Loop(0, state, 0, 0))
+        leaves = [jnp.asarray(arrays[f"loop/{k:04d}"]) for k in range(structure.num_leaves)]
+        self.outcomes = unpack(arrays, meta)
+        self.sound, self.running = arrays["group/sound"], arrays["group/running"]
+        self.skipped, self.latest = list(meta["skipped"]), meta["latest"]
+        self.hooks.compiling(self.program.stages[meta["stage"]].stage.name)
+        return meta["stage"], jax.tree.unflatten(structure, leaves)

@@ -1,0 +1,53 @@
+"""A tiny experiment whose trials can be made and stored without running anything; child processes use it too."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stairwise.lab.config import Config, option
+from stairwise.lab.contract import Experiment, Outcome, Paper, Preset, Trial
+
+
+@dataclass(frozen=True)
+class Sizes(Config):
+    """A nested group of fields."""
+
+    length: int = option(8, "length", low=1)
+    hops: tuple[int, ...] = option((1, 2), "hops")
+
+
+@dataclass(frozen=True)
+class Tiny(Config):
+    """The config of the tiny experiment."""
+
+    task: Sizes = option(Sizes(), "the task")  # noqa: RUF009
+    rate: float = option(0.1, "learning rate", above=0.0, numeric=True)
+
+
+def start(config: Tiny, seed: int) -> dict[str, Trial]:
+    return {"start": Trial(PAPER.experiment("walk"), config, seed)}
+
+
+WALK = Experiment("walk", "a walk", Tiny, {"quick": Preset(Tiny())}, "tests.lab.tiny:nothing")
+CLIMB = Experiment("climb", "starts from a walk", Tiny, {"quick": Preset(Tiny())}, "", needs="tests.lab.tiny:start")
+PAPER = Paper("tiny", "Tiny", "A. Author", 2024, "-", "nothing", experiments=(WALK, CLIMB))
+
+RUN = {"versions": {"python": "3"}, "device": "cpu", "cores": 2, "group_width": 1, "precision": 32, "timing": 0.25}
+
+
+def trial(seed: int, experiment: str = "walk", arm: str = "slow", **changes) -> Trial:
+    return Trial(PAPER.experiment(experiment), Tiny(**changes), seed, arm)
+
+
+def outcome(seed: int, floats: int = 6) -> Outcome:
+    """A function of the seed: two stages, a NaN, and arrays of several types."""
+    made = Outcome("reached", message="loss below 0.1")
+    for step in range(0, 50, 10):
+        made.add("warm", step, {"loss": 1.0 / (seed + step + 1), "accuracy": step / 50})
+    made.add("main", 3, {"loss": float("nan")})
+    made.arrays = {
+        "weights": np.arange(floats, dtype=np.float32).reshape(2, -1) + seed,
+        "mask": np.array([True, False, seed % 2 == 0]),
+        "count": np.array(seed, dtype=np.uint32),
+    }
+    return made

@@ -1,0 +1,177 @@
+"""Facts about attention: it equals the loop over heads and queries, and masks hide what they say they hide."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from stairwise.nn.attention import (
+    Cache,
+    Linear,
+    MultiHeadAttention,
+    attend,
+    attention_mask,
+    attention_weights,
+    dropout,
+    weighted_values,
+)
+from stairwise.nn.positions import RotaryPositions
+from tests.helpers import assert_close
+from tests.reference import transformer as dense
+
+LENGTH, HEADS, HEAD_WIDTH = 6, 3, 4
+WIDTH = HEADS * HEAD_WIDTH
+PRESENT = np.array([True, False, True, True, False, True])
+MASKS = {
+    "full": lambda: None,
+    "causal": lambda: attention_mask(LENGTH, causal=True),
+    "padding": lambda: attention_mask(LENGTH, causal=False, present=jnp.asarray(PRESENT)),
+    "causal and padding": lambda: attention_mask(LENGTH, causal=True, present=jnp.asarray(PRESENT)),
+    "first two queries see nothing": lambda: jnp.tri(LENGTH, dtype=bool, k=-2),
+}
+
+
+def visible(mask):
+    rows = np.ones((LENGTH, LENGTH), dtype=bool) if mask is None else np.broadcast_to(mask, (LENGTH, LENGTH))
+    return [list(np.flatnonzero(row)) for row in rows]
+
+
+def triple(seed, dtype=jnp.float32):
+    draws = jax.random.normal(jax.random.key(seed), (3, LENGTH, HEADS, HEAD_WIDTH), jnp.float32)
+    return tuple((2 * draws).astype(dtype))
+
+
+def module(**more):
+    return MultiHeadAttention(WIDTH, HEADS, std=0.5, out_std=0.5, key=jax.random.key(3), **more)
+
+
+def sequence(dtype=jnp.float32):
+    return jax.random.normal(jax.random.key(4), (LENGTH, WIDTH), jnp.float32).astype(dtype)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_attention_equals_the_loop_over_heads_and_queries(name):
+    with jax.enable_x64(True):
+        query, key, value = triple(0, jnp.float64)
+        mask = MASKS[name]()
+        weights = attention_weights(query, key, mask)
+        mixed = attend(query, key, value, mask)
+    for head in range(HEADS):
+        q, k, v = (np.asarray(a)[:, head] for a in (query, key, value))
+        expected, expected_weights = dense.attention(q, k, v, visible(mask))
+        assert_close(weights[head], expected_weights, 1e-12)
+        assert_close(mixed[:, head], expected, 1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [("float32", 1e-6), ("bfloat16", 2e-2)])
+@pytest.mark.parametrize("name", MASKS)
+def test_the_fused_kernel_agrees_with_explicit_weights(name, dtype, tol):
+    query, key, value = triple(1, dtype)
+    mask = MASKS[name]()
+    explicit = weighted_values(attention_weights(query, key, mask), value)
+    fused = attend(query, key, value, mask)
+    assert fused.dtype == explicit.dtype == jnp.dtype(dtype)
+    assert_close(fused, explicit, tol)
+
+
+def test_gradients_of_the_fused_kernel_and_of_explicit_weights_agree_on_fully_masked_rows_too():
+    query, key, value = triple(2)
+    mask = MASKS["first two queries see nothing"]()
+
+    def fused(q, k, v):
+        return jnp.sum(jnp.sin(attend(q, k, v, mask)))
+
+    def explicit(q, k, v):
+        return jnp.sum(jnp.sin(weighted_values(attention_weights(q, k, mask), v)))
+
+    for a, b in zip(*(jax.grad(f, (0, 1, 2))(query, key, value) for f in (fused, explicit)), strict=True):
+        assert_close(a, b, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_query_that_sees_nothing_gets_zero_weights_output_and_gradient(dtype):
+    with jax.enable_x64(dtype == "float64"):
+        query, key, value = triple(2, dtype)
+        mask = MASKS["first two queries see nothing"]()
+        np.testing.assert_array_equal(attention_weights(query, key, mask)[:, :2], 0)
+        np.testing.assert_array_equal(attend(query, key, value, mask)[:2], 0)
+        gradient = jax.grad(lambda q: jnp.sum(attend(q, key, value, mask) ** 2))(query)
+        assert np.isfinite(gradient).all()
+        np.testing.assert_array_equal(gradient[:2], 0)
+
+
+def test_weights_are_probabilities_even_for_huge_scores():
+    query, key, _ = triple(5)
+    weights = attention_weights(1e15 * query, 1e15 * key, MASKS["causal"]())
+    assert_close(weights.sum(axis=-1), np.ones((HEADS, LENGTH)), 1e-6)
+
+
+def test_bfloat16_weights_are_a_float32_softmax():
+    query, key, _ = triple(5, jnp.bfloat16)
+    weights = attention_weights(query, key)
+    assert weights.dtype == jnp.float32
+    assert_close(weights, attention_weights(query.astype(jnp.float32), key.astype(jnp.float32)), 1e-6)
+
+
+@pytest.mark.parametrize("rotary", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_decoding_from_the_cache_equals_the_causal_call_row_by_row(rotary, dtype):
+    with jax.enable_x64(dtype == "float64"):
+        attention, x = module(dtype=dtype), sequence(dtype)
+        turn = RotaryPositions().rotate if rotary else lambda vectors, positions: vectors
+        positions = jnp.arange(LENGTH, dtype=jnp.int32)
+        full = attention(x, MASKS["causal"](), rotate=partial(turn, positions=positions))
+        empty = jnp.zeros((LENGTH + 2, HEADS, HEAD_WIDTH), dtype=dtype)
+        cache, rows = Cache(empty, empty), []
+        for t in positions:
+            row, cache = attention.step(x[t][None], cache, t, rotate=partial(turn, positions=t[None]))
+            rows.append(row)
+        assert_close(jnp.concatenate(rows), full, 1e-12 if dtype == "float64" else 1e-5)
+
+
+def test_asking_for_weights_does_not_change_the_output():
+    x, mask = sequence(), MASKS["causal"]()
+    output, weights = module().with_weights(x, mask)
+    assert_close(output, module()(x, mask), 1e-6)
+    assert weights.shape == (HEADS, LENGTH, LENGTH)
+
+
+def test_attention_dropout_needs_a_key_and_has_the_right_mean():
+    attention, x = module(dropout=0.3), sequence()
+    plain = attention(x)
+    np.testing.assert_array_equal(plain, module()(x))
+    noisy = jax.vmap(lambda key: attention(x, key=key))(jax.random.split(jax.random.key(0), 4000))
+    spread = np.asarray(noisy.std(axis=0)) / np.sqrt(4000)
+    assert np.max(np.abs(noisy.mean(axis=0) - plain) / spread) < 5
+    assert spread.min() > 0
+
+
+def test_dropout_keeps_each_entry_with_its_probability_and_the_mean():
+    x = jnp.ones((200, 100), dtype=jnp.float32)
+    dropped = np.asarray(dropout(x, 0.25, jax.random.key(1)))
+    np.testing.assert_allclose(np.unique(dropped), [0, 1 / 0.75], rtol=1e-6)
+    assert abs(dropped.mean() - 1) < 5 * np.sqrt(0.25 / 0.75 / x.size)
+
+
+def test_dropout_draws_the_same_entries_under_x64():
+    x = np.ones((40, 10), dtype=np.float32)
+    here = dropout(jnp.asarray(x), 0.4, jax.random.key(2))
+    with jax.enable_x64(True):
+        there = dropout(jnp.asarray(x), 0.4, jax.random.key(2))
+    np.testing.assert_array_equal(here, there)
+
+
+def test_linear_draws_the_same_weights_in_every_precision():
+    single = Linear(7, 5, std=0.02, key=jax.random.key(5)).weight
+    with jax.enable_x64(True):
+        double = Linear(7, 5, std=0.02, dtype="float64", key=jax.random.key(5)).weight
+        assert double.dtype == jnp.float64
+        np.testing.assert_array_equal(single, double)
+
+
+@pytest.mark.parametrize("heads", [0, 5])
+def test_heads_must_divide_the_width(heads):
+    with pytest.raises(ValueError, match=f"heads={heads} must be at least 1 and divide width=12"):
+        MultiHeadAttention(12, heads, key=jax.random.key(0))

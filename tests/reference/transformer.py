@@ -1,0 +1,102 @@
+"""The pre-norm transformer in plain NumPy: loops over layers, heads and queries, no cache, no mask arrays.
+
+It reads its parameters off the module under test and shares nothing else with it: attention sums over an explicit list
+of visible keys, and rotary positions are complex numbers turning in the plane.
+"""
+
+import numpy as np
+
+
+def forward(model, inputs, *, positions=None, present=None):
+    """Logits [length, outputs] and attention weights [layers, heads, length, length]."""
+    inputs = np.asarray(inputs)
+    length = len(inputs)
+    positions = np.arange(length) if positions is None else np.asarray(positions)
+    present = np.ones(length, dtype=bool) if present is None else np.asarray(present)
+    stream = _embed(model, inputs, positions)
+    visible = [[k for k in range(length) if present[k] and (k <= q or not model.causal)] for q in range(length)]
+    rotary_base = getattr(model.positions, "base", None)
+    depth = model.blocks.expand.bias.shape[0]
+    every_weight = []
+    for layer in range(depth):
+        stream, weights = _block(model.blocks, layer, stream, visible, positions, rotary_base)
+        every_weight.append(weights)
+    head = np.asarray(model.table if model.head is None else model.head)
+    return layer_norm(stream, model.norm) @ head.T, np.stack(every_weight)
+
+
+def greedy(model, prompt, prompt_length):
+    """Roll-out that recomputes the whole sequence for every new token."""
+    tokens = list(np.asarray(prompt)[:prompt_length])
+    while len(tokens) < len(prompt):
+        logits, _ = forward(model, np.array(tokens))
+        tokens.append(int(np.argmax(logits[-1])))
+    return np.array(tokens)
+
+
+def rotate(vectors, positions, base):
+    """Rotary positions of vectors [length, head_width]: coordinates i and i + d/2 are one complex number."""
+    half = vectors.shape[1] // 2
+    plane = vectors[:, :half] + 1j * vectors[:, half:]
+    speeds = base ** (-np.arange(half) / half)
+    turned = plane * np.exp(1j * np.outer(positions, speeds))
+    return np.concatenate([turned.real, turned.imag], axis=1)
+
+
+def attention(queries, keys, values, visible):
+    """One head: for every query the softmax over the keys visible to it; nothing visible gives zeros."""
+    weights = np.zeros((len(queries), len(keys)))
+    for q, seen in enumerate(visible):
+        if seen:
+            scores = np.array([queries[q] @ keys[k] for k in seen]) / np.sqrt(queries.shape[1])
+            powers = np.exp(scores - scores.max())
+            weights[q, seen] = powers / powers.sum()
+    return weights @ values, weights
+
+
+def layer_norm(stream, norm, layer=None):
+    """(x - mean) / sqrt(variance + 1e-5) * gain + bias for every row; a model without norms returns x itself."""
+    if norm is None:
+        return stream
+    gain, bias = (np.asarray(a) if layer is None else np.asarray(a)[layer] for a in (norm.weight, norm.bias))
+    mean = stream.mean(axis=1, keepdims=True)
+    variance = ((stream - mean) ** 2).mean(axis=1, keepdims=True)
+    return (stream - mean) / np.sqrt(variance + 1e-5) * gain + bias
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def _embed(model, inputs, positions):
+    stream = np.asarray(model.table)[inputs] if inputs.ndim == 1 else inputs
+    table = getattr(model.positions, "table", None)
+    return stream if table is None else stream + np.asarray(table)[positions]
+
+
+def _block(blocks, layer, stream, visible, positions, rotary_base):
+    mixed, weights = _attention(blocks.attention, layer, stream, blocks.attention_norm, visible, positions, rotary_base)
+    stream = stream + mixed if blocks.attention_residual else mixed
+    hidden = gelu(_linear(blocks.expand, layer, layer_norm(stream, blocks.mlp_norm, layer)))
+    update = _linear(blocks.contract, layer, hidden)
+    return stream + update if blocks.mlp_residual else update, weights
+
+
+def _attention(module, layer, stream, norm, visible, positions, rotary_base):
+    width, heads = stream.shape[1], module.heads
+    head_width = width // heads
+    fused = _linear(module.qkv, layer, layer_norm(stream, norm, layer))
+    outputs, every_weight = [], []
+    for head in range(heads):
+        start = head * head_width
+        queries, keys, values = (fused[:, part * width + start :][:, :head_width] for part in range(3))
+        if rotary_base is not None:
+            queries, keys = (rotate(vectors, positions, rotary_base) for vectors in (queries, keys))
+        output, weights = attention(queries, keys, values, visible)
+        outputs.append(output)
+        every_weight.append(weights)
+    return _linear(module.out, layer, np.concatenate(outputs, axis=1)), np.stack(every_weight)
+
+
+def _linear(linear, layer, x):
+    return x @ np.asarray(linear.weight)[layer] + np.asarray(linear.bias)[layer]

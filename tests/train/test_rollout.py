@@ -1,0 +1,167 @@
+"""Facts about greedy roll-out: it equals recomputation from scratch, and one program serves all prompt lengths."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+from stairwise.nn.transformer import Transformer
+from stairwise.train.rollout import greedy
+from tests.helpers import assert_close
+from tests.reference import transformer as dense
+
+TOTAL, VOCAB = 12, 11
+PROMPT = np.array([3, 0, 6, 6, 1, 2, 9, 9, 9, 9, 9, 9], dtype=np.int32)
+KINDS = ["none", "learned", "rotary"]
+
+
+def build(positions="learned", **more):
+    sizes = {
+        "vocab": VOCAB,
+        "width": 12,
+        "layers": 2,
+        "heads": 2,
+        "max_length": TOTAL,
+        "outputs": VOCAB,
+        "causal": True,
+    }
+    shapes = eqx.filter_eval_shape(lambda: Transformer(**{**sizes, **more}, positions=positions, key=jax.random.key(0)))
+    draw = np.random.default_rng(2)  # draws by NumPy: nothing to compile, and large enough that generation varies
+    return jax.tree.map(lambda x: jnp.asarray(draw.standard_normal(x.shape), dtype=x.dtype), shapes)
+
+
+class Counting(eqx.Module):
+    """Says the number after the one it reads, and counts how often it was traced."""
+
+    table: Float[Array, "vocab vocab"]
+    traced: list = eqx.field(static=True)
+
+    def empty_cache(self, total):
+        return jnp.zeros((), dtype=jnp.int32)
+
+    def decode(self, item, position, cache):
+        self.traced.append(None)
+        return jnp.roll(self.table, 1, axis=1)[item], cache
+
+
+def counting():
+    return Counting(jnp.eye(VOCAB, dtype=jnp.float32), [])
+
+
+@pytest.mark.parametrize("positions", KINDS)
+def test_rollout_equals_dense_recomputation_token_for_token(positions):
+    with jax.enable_x64(True):
+        model = build(positions, compute_dtype="float64", parameter_dtype="float64")
+        generated = greedy(model, jnp.asarray(PROMPT), 5)
+        np.testing.assert_array_equal(generated, dense.greedy(model, PROMPT, 5))
+        assert len(set(np.asarray(generated)[5:].tolist())) > 1
+
+
+@pytest.mark.parametrize("positions", KINDS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rollout_equals_full_recomputation_by_the_same_model(positions, dtype):
+    model = build(positions, compute_dtype=dtype)
+    generated = greedy(model, jnp.asarray(PROMPT), 4)
+    # what comes later changes no earlier logit, so one call recomputes every step
+    logits = jax.jit(lambda: model(generated))()
+    np.testing.assert_array_equal(generated[:4], PROMPT[:4])
+    np.testing.assert_array_equal(generated[4:], np.argmax(logits, axis=1)[3:-1])
+
+
+@pytest.mark.parametrize("positions", KINDS)
+def test_decoded_logits_equal_the_full_forward_pass(positions):
+    with jax.enable_x64(True):
+        model = build(positions, compute_dtype="float64", parameter_dtype="float64")
+
+        def step(cache, inputs):
+            logits, cache = model.decode(*inputs, cache)
+            return cache, logits
+
+        tokens = jnp.asarray(PROMPT)
+        steps = (tokens, jnp.arange(TOTAL, dtype=jnp.int32))
+        _, logits = jax.lax.scan(step, model.empty_cache(TOTAL), steps)
+        assert_close(logits, model(tokens), 1e-12)
+
+
+def test_continuous_inputs_decode_like_the_full_forward_pass():
+    model = build("rotary", vocab=None)
+    embeddings = jax.random.normal(jax.random.key(3), (TOTAL, 12), jnp.float32)
+
+    def step(cache, inputs):
+        logits, cache = model.decode(*inputs, cache)
+        return cache, logits
+
+    steps = (embeddings, jnp.arange(TOTAL, dtype=jnp.int32))
+    _, logits = jax.lax.scan(step, model.empty_cache(TOTAL), steps)
+    assert_close(logits, model(embeddings), 1e-5)
+
+
+def test_padding_after_the_prompt_is_never_read():
+    model = build()
+    other = np.where(np.arange(TOTAL) < 5, PROMPT, 0).astype(np.int32)
+    np.testing.assert_array_equal(greedy(model, jnp.asarray(PROMPT), 5), greedy(model, jnp.asarray(other), 5))
+
+
+def test_a_model_that_counts_counts_on_from_every_prompt_length():
+    for length in (1, 4, 11, 12):
+        generated = np.asarray(greedy(counting(), jnp.asarray(PROMPT), length))
+        expected = [*PROMPT[:length], *((PROMPT[length - 1] + 1 + np.arange(TOTAL - length)) % VOCAB)]
+        np.testing.assert_array_equal(generated, expected)
+
+
+def test_prompt_length_is_traced_and_one_program_serves_all_lengths():
+    model = counting()
+    greedy(model, jnp.asarray(PROMPT), 2)
+    traces = len(model.traced)
+    for length in range(1, TOTAL + 1):
+        greedy(model, jnp.asarray(PROMPT), length)
+    assert len(model.traced) == traces >= 1
+
+
+def test_vmapped_over_prompts_and_lengths_equals_one_by_one():
+    model = build("rotary")
+    prompts = jax.random.randint(jax.random.key(2), (5, TOTAL), 0, VOCAB, jnp.int32)
+    lengths = jnp.array([1, 3, 5, 8, 12], dtype=jnp.int32)
+    together = jax.vmap(greedy, in_axes=(None, 0, 0))(model, prompts, lengths)
+    for row, prompt, length in zip(together, prompts, lengths, strict=True):
+        np.testing.assert_array_equal(row, greedy(model, prompt, length))
+
+
+def test_items_of_several_slots_are_generated_slot_by_slot():
+    class Clauses(eqx.Module):
+        """Every slot counts on by itself: a clause model as a wrapper around a token model."""
+
+        slot: Counting
+
+        def empty_cache(self, total):
+            return self.slot.empty_cache(total)
+
+        def decode(self, item, position, cache):
+            return self.slot.decode(item, position, cache)
+
+    prompt = jnp.stack([jnp.asarray(PROMPT), jnp.asarray(PROMPT[::-1])], axis=1)
+    generated = greedy(Clauses(counting()), prompt, 3)
+    for slot in range(2):
+        np.testing.assert_array_equal(generated[:, slot], greedy(counting(), prompt[:, slot], 3))
+
+
+def test_the_work_of_one_more_token_is_one_pass_over_the_context():
+    """The program is one scan over positions: its size does not depend on how many tokens are generated."""
+
+    def lines(total):
+        model = build("none")
+        return str(jax.make_jaxpr(greedy)(model, jnp.zeros((total,), dtype=jnp.int32), 2)).count("\n")
+
+    assert lines(8) == lines(64)
+
+
+def test_an_encoder_cannot_be_rolled_out():
+    with pytest.raises(ValueError, match="causal=False must be True to decode"):
+        greedy(build(causal=False), jnp.asarray(PROMPT), 3)
+
+
+def test_a_rollout_longer_than_the_learned_table_is_refused():
+    with pytest.raises(ValueError, match="length=13 must be at most max_length=12"):
+        greedy(build(), jnp.zeros((13,), dtype=jnp.int32), 3)
