@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from stairwise.lab.api import fit, load, load_model, run, verify
     from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
 
-_HOMES = {name: "stairwise.lab.api" for name in ("fit", "run", "verify", "load", "load_model")}
-_HOMES |= {name: "stairwise.train.schemes" for name in ("online", "finite", "mixture", "curriculum", "self_training")}
+_HOMES = dict.fromkeys(("fit", "run", "verify", "load", "load_model"), "stairwise.lab.api")
+_HOMES |= dict.fromkeys(("online", "finite", "mixture", "curriculum", "self_training"), "stairwise.train.schemes")
 
 __all__ = ["curriculum", "finite", "fit", "load", "load_model", "mixture", "online", "run", "self_training", "verify"]
 

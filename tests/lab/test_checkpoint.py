@@ -18,6 +18,13 @@ STATE = {"weights": np.linspace(0, 1, 50, dtype=np.float32).reshape(5, 10), "tic
 
 
 @pytest.fixture(scope="module")
+def whole(checkpoint) -> bytes:
+    """The file of a good checkpoint."""
+    checkpoint.save(STATE, {"tick": 7, "note": "text"})
+    return checkpoint.path.read_bytes()
+
+
+@pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory) -> Checkpoint:
     place = tmp_path_factory.mktemp("store")
     return Checkpoint(place / "checkpoints" / "0123456789.safetensors", place / "tmp")
@@ -32,7 +39,7 @@ def any_array(draw) -> np.ndarray:
     return draw(st.sampled_from([made, made.T, np.repeat(made, 2, axis=-1)[..., ::2] if made.ndim else made]))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(arrays=st.dictionaries(st.text(max_size=5).filter(str.isprintable), any_array(), max_size=4))
 def test_arrays_come_back_bit_for_bit_in_type_shape_and_value(checkpoint, arrays):
     checkpoint.save(arrays, {"tick": 3})
@@ -60,9 +67,7 @@ def test_a_checkpoint_is_an_ordinary_safetensors_file(checkpoint):
 
 @settings(max_examples=200, deadline=None)
 @given(position=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
-def test_any_changed_byte_makes_the_checkpoint_absent(checkpoint, position, change):
-    checkpoint.save(STATE, {"tick": 7, "note": "text"})
-    whole = checkpoint.path.read_bytes()
+def test_any_changed_byte_makes_the_checkpoint_absent(checkpoint, whole, position, change):
     place = int(position * len(whole))
     checkpoint.path.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
     assert checkpoint.load() is None
@@ -71,9 +76,7 @@ def test_any_changed_byte_makes_the_checkpoint_absent(checkpoint, position, chan
 
 @settings(max_examples=50, deadline=None)
 @given(kept=st.floats(0, 1, exclude_max=True), more=st.sampled_from([b"", b"\0" * 100]))
-def test_a_truncated_or_zero_filled_file_makes_the_checkpoint_absent(checkpoint, kept, more):
-    checkpoint.save(STATE, {"tick": 7})
-    whole = checkpoint.path.read_bytes()
+def test_a_truncated_or_zero_filled_file_makes_the_checkpoint_absent(checkpoint, whole, kept, more):
     checkpoint.path.write_bytes(whole[: int(kept * len(whole))] + more)
     assert checkpoint.load() is None
     assert not checkpoint.path.exists()

@@ -1,11 +1,13 @@
 """A tiny experiment whose trials can be made and stored without running anything; child processes use it too."""
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Experiment, Outcome, Paper, Preset, Trial
+from stairwise.lab.store import Store
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Sizes(Config):
 class Tiny(Config):
     """The config of the tiny experiment."""
 
-    task: Sizes = option(Sizes(), "the task")  # noqa: RUF009
+    task: Sizes = option(Sizes(), "the task")
     rate: float = option(0.1, "learning rate", above=0.0, numeric=True)
 
 
@@ -28,10 +30,11 @@ def start(config: Tiny, seed: int) -> dict[str, Trial]:
     return {"start": Trial(PAPER.experiment("walk"), config, seed)}
 
 
-WALK = Experiment("walk", "a walk", Tiny, {"quick": Preset(Tiny())}, "tests.lab.tiny:nothing")
+WALK = Experiment("walk", "a walk", Tiny, {"quick": Preset(Tiny())}, "")
 CLIMB = Experiment("climb", "starts from a walk", Tiny, {"quick": Preset(Tiny())}, "", needs="tests.lab.tiny:start")
 PAPER = Paper("tiny", "Tiny", "A. Author", 2024, "-", "nothing", experiments=(WALK, CLIMB))
 
+FILES = ("config.json", "metrics.parquet", "arrays.safetensors", "run.json")
 RUN = {"versions": {"python": "3"}, "device": "cpu", "cores": 2, "group_width": 1, "precision": 32, "timing": 0.25}
 
 
@@ -51,3 +54,14 @@ def outcome(seed: int, floats: int = 6) -> Outcome:
         "count": np.array(seed, dtype=np.uint32),
     }
     return made
+
+
+def run_record(*seeds: int, **more) -> dict:
+    """What a command asks for."""
+    asked = {"experiment": "tiny/walk", "preset": "quick", "command": "stairwise run tiny/walk", "started": 1.5e9}
+    return {**asked, "seconds": 2.5, "trials": [trial(seed).digest for seed in seeds], **more}
+
+
+def scratch(opened: Store) -> list[str]:
+    """What is being written, or was left."""
+    return os.listdir(opened.root / "tmp")

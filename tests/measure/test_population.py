@@ -71,6 +71,23 @@ def test_the_gradient_is_that_of_the_loss():
     assert_close(population_gradient(loss, w, space, chunk=4), through_the_sum, 1e-13)
 
 
+def test_models_are_vmapped_and_one_loss_is_traced_once():
+    space = Enumeration(*map(jnp.asarray, sample_points(5, 10)))
+    traces = []
+
+    def loss(w, x):
+        traces.append(1)
+        return regression_loss(w, x)
+
+    models = jnp.asarray(np.random.default_rng(6).standard_normal((4, 3)))
+    together = jax.vmap(lambda w: population_loss(loss, w, space))(models)
+    first = population_loss(loss, models[0], space)
+    before = len(traces)
+    alone = [population_loss(loss, w, space) for w in models[1:]]
+    assert len(traces) == before
+    assert_close(together, [first, *alone], 1e-13)
+
+
 def test_leaves_that_are_not_floating_point_have_no_gradient():
     class Model(eqx.Module):
         w: jax.Array

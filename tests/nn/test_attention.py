@@ -15,6 +15,7 @@ from stairwise.nn.attention import (
     attention_mask,
     attention_weights,
     dropout,
+    normals,
     weighted_values,
 )
 from stairwise.nn.positions import RotaryPositions
@@ -163,12 +164,22 @@ def test_dropout_draws_the_same_entries_under_x64():
     np.testing.assert_array_equal(here, there)
 
 
-def test_linear_draws_the_same_weights_in_every_precision():
-    single = Linear(7, 5, std=0.02, key=jax.random.key(5)).weight
+def test_normals_are_pieces_of_one_standard_draw_in_every_precision():
+    first, second = normals(jax.random.key(5), (30, 40), (7, 100))
+    assert (first.shape, second.shape) == ((30, 40), (7, 100))
+    everything = np.concatenate([np.ravel(first), np.ravel(second)])
+    assert len(np.unique(everything)) == everything.size
+    assert abs(everything.mean()) < 5 / np.sqrt(everything.size)
+    assert abs(everything.std() - 1) < 5 / np.sqrt(2 * everything.size)
     with jax.enable_x64(True):
-        double = Linear(7, 5, std=0.02, dtype="float64", key=jax.random.key(5)).weight
-        assert double.dtype == jnp.float64
-        np.testing.assert_array_equal(single, double)
+        np.testing.assert_array_equal(normals(jax.random.key(5), (30, 40), (7, 100))[1], second)
+
+
+def test_linear_computes_in_the_dtype_of_its_input_and_keeps_its_own():
+    linear = Linear(jnp.ones((3, 2), dtype=jnp.float32))
+    assert linear.bias.dtype == jnp.float32
+    assert linear(jnp.ones((4, 3), dtype=jnp.bfloat16)).dtype == jnp.bfloat16
+    np.testing.assert_array_equal(linear(jnp.ones((4, 3), dtype=jnp.float32)), 3)
 
 
 @pytest.mark.parametrize("heads", [0, 5])

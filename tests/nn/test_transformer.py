@@ -181,12 +181,18 @@ def test_initial_weights_have_gpt2s_scales():
         (model.head, 0.02),
         (attention.qkv.weight, 0.02),
         (attention.out.weight, narrow),
-        (blocks.expand.weight, 0.02),
-        (blocks.contract.weight, narrow),
+        (blocks.mlp.expand.weight, 0.02),
+        (blocks.mlp.contract.weight, narrow),
     ]
     for weight, std in expected:
         assert abs(np.std(weight) / std - 1) < 5 / np.sqrt(2 * weight.size)
-    for bias in (attention.qkv.bias, attention.out.bias, blocks.expand.bias, blocks.contract.bias, model.norm.bias):
+    for bias in (
+        attention.qkv.bias,
+        attention.out.bias,
+        blocks.mlp.expand.bias,
+        blocks.mlp.contract.bias,
+        model.norm.bias,
+    ):
         np.testing.assert_array_equal(bias, 0)
     for gain in (blocks.attention_norm.weight, blocks.mlp_norm.weight, model.norm.weight):
         np.testing.assert_array_equal(gain, 1)
@@ -195,8 +201,8 @@ def test_initial_weights_have_gpt2s_scales():
 def test_layers_and_seeds_start_from_different_weights_and_one_seed_from_the_same():
     first, again, other = (fresh(seed=seed) for seed in (3, 3, 4))
     assert eqx.tree_equal(first, again)
-    assert np.abs(first.blocks.expand.weight[0] - first.blocks.expand.weight[1]).max() > 0.01
-    assert np.abs(first.blocks.expand.weight - other.blocks.expand.weight).max() > 0.01
+    assert np.abs(first.blocks.mlp.expand.weight[0] - first.blocks.mlp.expand.weight[1]).max() > 0.01
+    assert np.abs(first.blocks.mlp.expand.weight - other.blocks.mlp.expand.weight).max() > 0.01
 
 
 def test_all_precisions_start_from_the_same_weights():
@@ -223,8 +229,12 @@ def test_dropout_is_a_function_of_its_key():
 def test_dropout_has_the_right_mean_where_the_model_is_linear_in_it():
     """Without norms and with a dead perceptron, one layer of constant values is linear in every dropped factor."""
     model = build(positions="none", layers=1, norm=False, dropout=0.2)
-    dead = jax.tree.map(jnp.zeros_like, (model.blocks.expand, model.blocks.contract, model.blocks.attention.qkv.weight))
-    model = eqx.tree_at(lambda m: (m.blocks.expand, m.blocks.contract, m.blocks.attention.qkv.weight), model, dead)
+    dead = jax.tree.map(
+        jnp.zeros_like, (model.blocks.mlp.expand, model.blocks.mlp.contract, model.blocks.attention.qkv.weight)
+    )
+    model = eqx.tree_at(
+        lambda m: (m.blocks.mlp.expand, m.blocks.mlp.contract, m.blocks.attention.qkv.weight), model, dead
+    )
     draws = jax.jit(jax.vmap(lambda key: model(tokens(), key=key)))(jax.random.split(jax.random.key(4), 4000))
     error = np.abs(draws.mean(axis=0) - logits_of(model, tokens())) / (draws.std(axis=0) / np.sqrt(4000))
     assert np.max(error) < 5

@@ -16,7 +16,7 @@ def forward(model, inputs, *, positions=None, present=None):
     stream = _embed(model, inputs, positions)
     visible = [[k for k in range(length) if present[k] and (k <= q or not model.causal)] for q in range(length)]
     rotary_base = getattr(model.positions, "base", None)
-    depth = model.blocks.expand.bias.shape[0]
+    depth = model.blocks.mlp.expand.bias.shape[0]
     every_weight = []
     for layer in range(depth):
         stream, weights = _block(model.blocks, layer, stream, visible, positions, rotary_base)
@@ -77,8 +77,8 @@ def _embed(model, inputs, positions):
 def _block(blocks, layer, stream, visible, positions, rotary_base):
     mixed, weights = _attention(blocks.attention, layer, stream, blocks.attention_norm, visible, positions, rotary_base)
     stream = stream + mixed if blocks.attention_residual else mixed
-    hidden = gelu(_linear(blocks.expand, layer, layer_norm(stream, blocks.mlp_norm, layer)))
-    update = _linear(blocks.contract, layer, hidden)
+    hidden = gelu(_linear(blocks.mlp.expand, layer, layer_norm(stream, blocks.mlp_norm, layer)))
+    update = _linear(blocks.mlp.contract, layer, hidden)
     return stream + update if blocks.mlp_residual else update, weights
 
 

@@ -155,7 +155,10 @@ def load_model(trial: StoredTrial | str, *, store: Store | str | None = None) ->
     experiment = registry.experiment(trial.experiment)
     if experiment.model is None:
         raise ConfigError(f"{experiment.name} stores no model")
-    return resolve(experiment.model)(trial.config, {name: trial.array(name) for name in trial.arrays()})
+    typed = trial.typed(experiment)
+    if typed is None:
+        raise ConfigError(f"trial {trial.digest} was made by another version of {experiment.name}")
+    return resolve(experiment.model)(typed.config, {name: trial.array(name) for name in trial.arrays()})
 
 
 def fit(

@@ -24,7 +24,7 @@ import math
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, TypeVar
 
 C = TypeVar("C", bound="Config")
@@ -99,7 +99,7 @@ def require(condition: bool, message: str) -> None:
         raise ConfigError(message)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _kinds(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 

@@ -169,8 +169,8 @@ class Experiment:
     """Something to run: `program` ("module:function") makes the stages of a trial from its static config.
 
     With `study=True` the function computes a record on the host instead: (config, seed) -> Outcome.
-    `needs` ("module:function") maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the trained
-    model from a config and the stored arrays.
+    `needs` ("module:function") maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the
+    trained model from a config and the stored arrays.
     """
 
     id: str
@@ -196,7 +196,7 @@ class Experiment:
         return self.presets[name]
 
     def trials(self, preset: str, seeds: Sequence[int] | None = None, changes: Mapping[str, Any] | None = None):
-        """The trials of a preset: every arm at every seed. A change overrides an arm's own value; equal trials merge."""
+        """Every arm of a preset at every seed. A change overrides an arm's own value; equal trials merge."""
         chosen = self.preset(preset)
         seeds = range(chosen.seeds) if seeds is None else seeds
         trials: dict[str, Trial] = {}
@@ -206,6 +206,11 @@ class Experiment:
                 trial = Trial(self, config, seed, arm)
                 trials.setdefault(trial.digest, trial)
         return list(trials.values())
+
+
+def digest_of(identity: Any) -> str:
+    """A short name for a JSON value: the same for the same value, on every machine."""
+    return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
 
 
 @dataclass(frozen=True)
@@ -229,16 +234,20 @@ class Trial:
 
         return resolve(self.experiment.needs)(self.config, self.seed)
 
-    @cached_property
-    def digest(self) -> str:
-        identity = {
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that makes it this trial and no other; the arm is a label."""
+        return {
             "experiment": self.experiment.name,
             "version": self.experiment.version,
             "config": as_dict(self.config),
             "seed": self.seed,
             "needs": {name: trial.digest for name, trial in self.needs.items()},
         }
-        return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of(self.identity)
 
     @cached_property
     def static(self) -> Config:

@@ -1,6 +1,5 @@
 """The in-process executor: runs the planner's groups on the local device and stores each trial as it completes."""
 
-import hashlib
 import os
 import threading
 import time
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.config import canonical
-from stairwise.lab.contract import Outcome, Trial
+from stairwise.lab.contract import Outcome, Trial, digest_of
 from stairwise.lab.plan import Group, plan
 from stairwise.lab.progress import Silent
 from stairwise.lab.store import Store
@@ -143,7 +141,7 @@ def _study(trial: Trial, store: Store) -> Outcome:
 def _group_digest(group: Group, environment: dict[str, Any]) -> str:
     """Names a checkpoint: the same trials in the same group of the same program on the same kind of machine."""
     identity = [[trial.digest for trial in group.trials], environment]
-    return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+    return digest_of(identity)
 
 
 def _hooks(group: Group, checkpoint, progress: Silent, stop: threading.Event, chunk, save_every):

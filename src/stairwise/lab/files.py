@@ -24,6 +24,8 @@ import numpy as np
 
 SCRATCH_NAME = re.compile(r"stairwise-(?P<machine>[0-9a-f]{12})-(?P<pid>\d{1,9})-[0-9a-f]{8}")
 SCRATCH_SECONDS = 3600.0
+UNSEALED = "0" * 64
+SEAL = re.compile(rb'(^ "seal": ")([0-9a-f]{64})', re.MULTILINE)  # one space deep: a field of the outermost level
 # what every reader of the format knows
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 ARRAY_TYPES += ("float16", "float32", "float64")
@@ -49,6 +51,9 @@ class Damaged(StoreError):
     def __init__(self, path: Path, reason: str):
         super().__init__(f"{path} is damaged: {reason}", exit_status=1)
         self.path, self.reason = path, one_line(reason)
+
+    def __reduce__(self):  # how an error is rebuilt in another process: from what this one was made of
+        return type(self), (self.path, self.reason)
 
 
 def one_line(text: str) -> str:
@@ -212,7 +217,7 @@ def parse(text: bytes) -> Any:
 
 
 def seal(data: Mapping[str, Any]) -> bytes:
-    """`data` as JSON together with the sha256 of its own text, against accidents (not against forgery).
+    """`data` as JSON with the sha256 of the whole text (zeros in its own place): against accidents, not forgery.
 
     >>> unseal(seal({"answer": 42}))
     {'answer': 42}
@@ -220,19 +225,23 @@ def seal(data: Mapping[str, Any]) -> bytes:
     Traceback (most recent call last):
     ValueError: digest differs
     """
-    if "sha256" in data:
-        raise ValueError("sha256 is the seal's own field")
-    return render({**data, "sha256": hashlib.sha256(render(data)).hexdigest()})
+    if "seal" in data:
+        raise ValueError("seal is written by the store itself")
+    text = render({**data, "seal": UNSEALED})
+    return SEAL.sub(rb"\g<1>" + hashlib.sha256(text).hexdigest().encode(), text, count=1)
 
 
 def unseal(text: bytes) -> dict[str, Any]:
     """What was sealed; ValueError when any byte differs."""
-    data = parse(text)
-    if not isinstance(data, dict) or "sha256" not in data:
-        raise ValueError("not a sealed file")
-    del data["sha256"]
-    if seal(data) != text:
+    found = SEAL.search(text)
+    if found is None:
+        raise ValueError("not sealed")
+    blank = SEAL.sub(rb"\g<1>" + UNSEALED.encode(), text, count=1)
+    if hashlib.sha256(blank).hexdigest().encode() != found[2]:
         raise ValueError("digest differs")
+    data = parse(text)
+    if not isinstance(data, dict) or data.pop("seal", None) is None:
+        raise ValueError("not sealed")
     return data
 
 
@@ -241,8 +250,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     try:
         return unseal(read_file(path))
     except ValueError as error:
-        reason = "digest differs" if str(error) == "digest differs" else "not a sealed file"
-        raise Damaged(path.parent, f"{path.name}: {reason}") from error
+        raise Damaged(path.parent, f"{path.name}: {error}") from error
 
 
 def _plain(value: Any) -> Any:

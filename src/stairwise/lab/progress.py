@@ -1,4 +1,4 @@
-"""What a person sees while work goes on: a live line on a terminal, a line now and then elsewhere, nothing in a library."""
+"""What a person sees while work goes on: live bars on a terminal, a line now and then in a log, else nothing."""
 
 import sys
 import time
@@ -58,7 +58,7 @@ class Lines(Silent):
 
 
 class Live(Silent):
-    """For terminals: a bar over all items and one over the current item's ticks, with rate, time left and live metric."""
+    """For terminals: a bar over all items, one over the current item's ticks; rate, time left and live metric."""
 
     def __init__(self):
         from rich.console import Console

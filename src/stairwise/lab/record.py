@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stairwise.lab.config import ConfigError, as_dict, canonical, from_dict
-from stairwise.lab.contract import Experiment, Outcome, Trial
+from stairwise.lab.config import ConfigError, as_dict, from_dict
+from stairwise.lab.contract import Experiment, Outcome, Trial, digest_of
 from stairwise.lab.files import (
     Damaged,
     StoreError,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 CONFIG, METRICS, ARRAYS, RUN = "config.json", "metrics.parquet", "arrays.safetensors", "run.json"
 # the fields of run.json that the store writes itself
-RESERVED = ("format", "status", "message", "files", "sha256")
+RESERVED = ("format", "status", "message", "files", "seal")
 DESCRIPTION = {"experiment": str, "version": int, "config": dict, "seed": int, "arm": str, "needs": dict}
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 
@@ -55,7 +55,7 @@ def encode_trial(trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> dict
     if taken:
         raise ValueError(f"run: {', '.join(taken)} cannot be set, the store writes {', '.join(RESERVED)} itself")
     files = {
-        CONFIG: render(_description(trial)),
+        CONFIG: render({**trial.identity, "arm": trial.arm}),
         METRICS: _encode_metrics(outcome),
         ARRAYS: encode_arrays(outcome.arrays),
     }
@@ -64,21 +64,9 @@ def encode_trial(trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> dict
     return {**files, RUN: seal({**run, **ending})}
 
 
-def _description(trial: Trial) -> dict[str, Any]:
-    return {
-        "experiment": trial.experiment.name,
-        "version": trial.experiment.version,
-        "config": as_dict(trial.config),
-        "seed": trial.seed,
-        "arm": trial.arm,
-        "needs": {name: needed.digest for name, needed in trial.needs.items()},
-    }
-
-
 def _digest(description: Mapping[str, Any]) -> str:
     """The trial's digest, from its description: all of it but the arm, which is a label."""
-    identity = {name: value for name, value in description.items() if name != "arm"}
-    return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+    return digest_of({name: value for name, value in description.items() if name != "arm"})
 
 
 def _encode_metrics(outcome: Outcome) -> bytes:
@@ -184,6 +172,7 @@ class StoredTrial:
         return list(dict.fromkeys(self._columns[2].tolist()))
 
     def array(self, name: str) -> np.ndarray:
+        """The array of that name."""
         if name not in self._arrays:
             raise StoreError(f"trial {self.digest} has no array {name} (it has {', '.join(self.arrays())})")
         return self._arrays[name]

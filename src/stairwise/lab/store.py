@@ -77,7 +77,7 @@ class Store:
         store = cls(place)
         if create:
             store._prepare()
-        elif place.exists() and not place.is_dir():
+        elif os.path.lexists(place) and not os.path.isdir(place):
             raise StoreError(f"cannot read the store {place}: Not a directory")
         return store
 
@@ -161,24 +161,24 @@ class Store:
             return stored.of(trial) if isinstance(trial, Trial) else stored
         raise StoreError(f"trial {digest} is not in the store {self.root}")
 
-    def trials(self, of: str | Experiment | None = None) -> list[StoredTrial]:
+    def trials(self, name: str | Experiment | None = None) -> list[StoredTrial]:
         """The undamaged trials of "paper", "paper/experiment" or all, every byte checked.
 
         Of an Experiment: those that it could ask for as it is now, with their typed configs.
         """
-        return self._select(of, _open_trial)
+        return self._select(name, _open_trial)
 
-    def glance(self, of: str | Experiment | None = None) -> list[StoredTrial]:
+    def glance(self, name: str | Experiment | None = None) -> list[StoredTrial]:
         """As `trials`, but quick: metrics and arrays are not opened, only their sizes compared.
 
         They are checked when first used, so that nothing damaged is believed.
         """
-        return self._select(of, StoredTrial.open)
+        return self._select(name, StoredTrial.open)
 
-    def _select(self, of: str | Experiment | None, read: Callable[[Path], StoredTrial]) -> list[StoredTrial]:
-        if not isinstance(of, Experiment):
-            return list(_undamaged(read, self._places(of)))
-        typed = (trial.typed(of) for trial in _undamaged(read, self._places(of.name)))
+    def _select(self, name: str | Experiment | None, read: Callable[[Path], StoredTrial]) -> list[StoredTrial]:
+        if not isinstance(name, Experiment):
+            return list(_undamaged(read, self._places(name)))
+        typed = (trial.typed(name) for trial in _undamaged(read, self._places(name.name)))
         return [trial for trial in typed if trial is not None]
 
     def damaged(self) -> list[tuple[Path, str]]:
@@ -198,7 +198,7 @@ class Store:
         if len(found) > 1:
             some = ", ".join(path.stem for path in found[:6]) + (", ..." if len(found) > 6 else "")
             raise StoreError(f"{prefix!r} is ambiguous, {len(found)} trials and runs begin with it: {some}")
-        return _open_run(found[0]) if found[0].parent.name == "runs" else _open_trial(found[0])
+        return _open_run(found[0]) if found[0].parent == self.root / "runs" else _open_trial(found[0])
 
     def _folder(self, trial: Trial) -> Path:
         return self.root / "trials" / _valid("experiment", trial.experiment.name, NAME) / trial.digest
@@ -322,7 +322,7 @@ def _new_id() -> str:
 def _leaves(folder: Path, depth: int) -> Iterator[Path]:
     """Everything `depth` levels down, and whatever above that is no folder."""
     for path in entries(folder):
-        if depth > 1 and path.is_dir():
+        if depth > 1 and os.path.isdir(path):
             yield from _leaves(path, depth - 1)
         else:
             yield path

@@ -1,6 +1,5 @@
 """Runs claims and keeps their verdicts: one row a claim, or one a size where the user gives a list of them."""
 
-import hashlib
 import itertools
 import threading
 import time
@@ -10,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.config import Config, ConfigError, as_dict, canonical, leaves, unknown_field, update
-from stairwise.lab.contract import TIERS, Claim, Verdict
+from stairwise.lab.config import Config, ConfigError, as_dict, leaves, unknown_field, update
+from stairwise.lab.contract import TIERS, Claim, Verdict, digest_of
 from stairwise.lab.execute import execute, prepare_jax
 from stairwise.lab.progress import Silent
 from stairwise.lab.store import Store
@@ -149,7 +148,7 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
     cases = [update(claim.cases[0], sizes)] if sizes else list(claim.cases)
     source = provenance.source_hash(registry.modules()[claim.paper])
     identity = [claim.name, [as_dict(case) for case in cases], seed, source, provenance.versions()]
-    digest = hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+    digest = digest_of(identity)
     kept = None if store is None or fresh else store.read_verdict(claim.name, digest)
     if kept is not None:
         verdict = Verdict(**{**kept["verdict"], "hypotheses": tuple(kept["verdict"]["hypotheses"])})
@@ -199,14 +198,15 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
     missing = [trial for trial in trials if store is None or not store.has(trial)]
     command = f"stairwise verify {claim.name} --run"
     if missing and (not run or store is None):
-        note = f"{len(missing)} of {len(trials)} trials of {claim.paper}/{claim.experiment} are not in the store: {command}"
+        of = f"{claim.paper}/{claim.experiment}"
+        note = f"{len(missing)} of {len(trials)} trials of {of} are not in the store: {command}"
         return Row(claim, Verdict("skipped", note=note), 0.0, sizes)
     if missing:
         group = trials[0].experiment.preset(preset).group
         execute(trials, store, preset_group=group, progress=Silent(), stop=stop)
     verdict = claim.judge([store.read(trial) for trial in trials])
     row = Row(claim, verdict, time.monotonic() - began, {"preset": preset, **sizes} if preset != "quick" else sizes)
-    digest = hashlib.sha256(canonical([claim.name, [trial.digest for trial in trials]]).encode()).hexdigest()[:20]
+    digest = digest_of([claim.name, [trial.digest for trial in trials]])
     store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials]))
     return row
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 
 
 class Estimate(NamedTuple):
@@ -22,16 +22,22 @@ class Estimate(NamedTuple):
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
-def resample(strata: Shaped[np.ndarray, " n"], repeats: int, seed: int = 0) -> Int[np.ndarray, "repeats n"]:
-    """Bootstrap indices that draw with replacement inside each stratum: entry i comes from the stratum of i."""
+def resample(strata: Shaped[np.ndarray, " n"], repeats: int, seed: int = 0) -> Float[np.ndarray, "repeats n"]:
+    """Bootstrap weights: how much of each entry a sample holds, drawn with replacement inside each stratum.
+
+    A stratum of n gives n - 1 draws of weight n / (n - 1) (Rao and Wu, 1988): with n of weight 1 the variance would come
+    out n / (n - 1) times too small, which is a lot for five seeds. A stratum of one is always there.
+    """
     if repeats < 1:
         raise ValueError(f"repeats={repeats} must be at least 1 (resample)")
     random = np.random.default_rng(seed)
-    index = np.empty((repeats, len(strata)), dtype=np.int64)
+    weights = np.zeros((repeats, len(strata)))
     for stratum in np.unique(strata):
         members = np.flatnonzero(strata == stratum)
-        index[:, members] = members[random.integers(0, len(members), size=(repeats, len(members)))]
-    return index
+        draws = max(len(members) - 1, 1)
+        chosen = members[random.integers(0, len(members), size=(repeats, draws))]
+        np.add.at(weights, (np.arange(repeats)[:, None], chosen), len(members) / draws)
+    return weights
 
 
 def percentile_estimate(value: float, replicates: Float[np.ndarray, " repeats"], confidence: float = 0.95) -> Estimate:
@@ -52,7 +58,11 @@ def bootstrap(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """A statistic (by default the median) of one value per seed, with its percentile interval."""
-    index = resample(np.zeros(len(values)), repeats, seed)
-    replicates = np.array([statistic(values[chosen]) for chosen in index], dtype=np.float64)
+    """A statistic (by default the median) of one value per seed, with its percentile interval.
+
+    Each replicate draws one seed fewer than there are, for the reason given in `resample`.
+    """
+    random = np.random.default_rng(seed)
+    drawn = random.integers(0, len(values), size=(repeats, max(len(values) - 1, 1)))
+    replicates = np.array([statistic(values[chosen]) for chosen in drawn], dtype=np.float64)
     return percentile_estimate(float(statistic(values)), replicates, confidence)

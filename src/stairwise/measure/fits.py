@@ -12,20 +12,14 @@ run contributes the probability of lying beyond its budget. Nothing is averaged 
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-from jaxtyping import Bool, Float
-from scipy import optimize
-from scipy.special import log_ndtr
+from jaxtyping import Bool, Float, Int
 
 from stairwise.measure.estimates import Estimate, percentile_estimate, resample
+from stairwise.measure.likelihood import LOG_SCATTER, Runs, maximise
 
 LAWS = ("exponential", "power", "linear")
-LOG_SCATTER = (-12.0, 6.0)  # a perfect fit would drive the likelihood to infinity
-REACH = 60.0  # how far (in ln y) a fitted end may lie from the data
-
-Values = Float[np.ndarray, " n"]
 
 
 @dataclass(frozen=True)
@@ -53,24 +47,21 @@ class Data:
         return Data(x, y, flags, resolution)
 
     @property
-    def lower(self) -> Values:
+    def lower(self) -> Float[np.ndarray, " n"]:
         """ln of what y is known to exceed."""
         resolution = np.where(self.censored, 0.0, self.resolution)
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(self.y - resolution, 0.0))
 
     @property
-    def upper(self) -> Values:
+    def upper(self) -> Float[np.ndarray, " n"]:
         """ln of what y is known not to exceed."""
         return np.where(self.censored, np.inf, np.log(self.y))
 
-    @property
-    def pinned(self) -> int:
-        """At how many x some run is known from both sides; with fewer than two no slope is determined."""
-        return len(np.unique(self.x[np.isfinite(self.lower) & np.isfinite(self.upper)]))
-
-    def take(self, index: np.ndarray) -> "Data":
-        return Data(self.x[index], self.y[index], self.censored[index], self.resolution)
+    def pinned(self, weights: Float[np.ndarray, "samples n"]) -> Int[np.ndarray, " samples"]:
+        """At how many x a sample holds a run known from both sides; with fewer than two no slope is determined."""
+        held = (weights > 0) & np.isfinite(self.lower) & np.isfinite(self.upper)
+        return np.sum([held[:, self.x == x].any(axis=1) for x in np.unique(self.x)], axis=0)
 
 
 @dataclass(frozen=True)
@@ -106,9 +97,11 @@ def fit(law: str, observed: Data) -> Fit:
         raise ValueError(f"law={law} must be one of {', '.join(LAWS)} (fit)")
     if law == "power" and (observed.x <= 0).any():
         raise ValueError(f"x={observed.x.min()} must be above 0 for a power law (fit)")
-    if observed.pinned < 2:
-        raise ValueError(f"x values with an uncensored run={observed.pinned} must be at least 2 (fit)")
-    return _fit(law, observed)
+    everything = np.ones((1, len(observed.x)))
+    pinned = int(observed.pinned(everything)[0])
+    if pinned < 2:
+        raise ValueError(f"x values with an uncensored run={pinned} must be at least 2 (fit)")
+    return _fit(law, observed, everything)[0]
 
 
 def compare(observed: Data) -> list[Fit]:
@@ -123,9 +116,10 @@ def slope_estimate(law: str, observed: Data, repeats: int = 1000, confidence: fl
     A replicate whose hits all lie at one x does not bound the slope: it counts as infinite.
     """
     best = fit(law, observed)
-    samples = (observed.take(index) for index in resample(observed.x, repeats, seed))
-    slopes = [_fit(law, one).slope if one.pinned > 1 else math.copysign(math.inf, best.slope) for one in samples]
-    return percentile_estimate(best.slope, np.array(slopes), confidence)
+    weights = resample(observed.x, repeats, seed)
+    slopes = [one.slope for one in _fit(law, observed, weights)]
+    bounded = observed.pinned(weights) > 1
+    return percentile_estimate(best.slope, np.where(bounded, slopes, math.copysign(math.inf, best.slope)), confidence)
 
 
 def inverse_loss_slope(
@@ -145,83 +139,33 @@ def inverse_loss_slope(
     return np.asarray((1 / losses) @ centred / (centred @ centred))
 
 
-# --- the likelihood ---------------------------------------------------------------------------------------------------
-# Parameters are ln y at the two ends of the x range and ln s: numbers of one size, unconstrained under all three laws.
+def _fit(law: str, observed: Data, weights: Float[np.ndarray, "samples n"]) -> list[Fit]:
+    """One fit for each sample, a row of how much it holds of each run."""
+    x = np.log(observed.x) if law == "power" else observed.x
+    ends = float(x.min()), float(x.max())
+    position = (x - ends[0]) / (ends[1] - ends[0])
+    start = _least_squares(position, np.log(observed.y), weights)
+    parameters, values = maximise(law, Runs(position, observed.lower, observed.upper), weights, start)
+    return [_as_fit(law, ends, one, float(value)) for one, value in zip(parameters, values, strict=True)]
 
 
-def _fit(law: str, observed: Data) -> Fit:
-    ends = observed.x.min(), observed.x.max()
-    position = _position(law, observed.x, ends)
-    start = _least_squares(position, np.log(observed.y))
-    reach = [(start[0] - REACH, start[0] + REACH), (start[1] - REACH, start[1] + REACH), LOG_SCATTER]
-    objective = partial(_negative_log_likelihood, law, position, observed.lower, observed.upper)
-    found = optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=reach, options={"ftol": 1e-14, "gtol": 1e-8}
-    )
-    left, right, log_scatter = found.x
-    intercept, slope = _line(law, ends, left, right)
-    return Fit(law, intercept, slope, math.exp(log_scatter), -float(found.fun))
-
-
-def _position(law: str, x: Values, ends: tuple[float, float]) -> Values:
-    """Where x stands between the ends: 0 at the left one, 1 at the right one."""
-    if law == "power":
-        x, ends = np.log(x), (math.log(ends[0]), math.log(ends[1]))
-    return (x - ends[0]) / (ends[1] - ends[0])
-
-
-def _line(law: str, ends: tuple[float, float], left: float, right: float) -> tuple[float, float]:
+def _as_fit(law: str, ends: tuple[float, float], parameters: Float[np.ndarray, " 3"], value: float) -> Fit:
     """Intercept and slope of the line through the values at the two ends."""
-    if law == "power":
-        ends = math.log(ends[0]), math.log(ends[1])
+    left, right, log_scatter = parameters.tolist()
     if law == "linear":
         left, right = math.exp(left), math.exp(right)
     slope = (right - left) / (ends[1] - ends[0])
-    return float(left - slope * ends[0]), float(slope)
+    return Fit(law, left - slope * ends[0], slope, math.exp(log_scatter), value)
 
 
-def _least_squares(position: Values, log_y: Values) -> np.ndarray:
-    """The start of the search, and for uncensored exponential and power laws its end."""
-    slope, left = np.polyfit(position, log_y, 1)
-    spread = np.sqrt(np.mean((log_y - left - slope * position) ** 2))
-    return np.array([left, left + slope, np.clip(math.log(max(spread, 1e-300)), *LOG_SCATTER)])
-
-
-def _mean(law: str, position: np.ndarray, left: float, right: float) -> tuple[np.ndarray, np.ndarray]:
-    """m(x) and dm/d(right); dm/d(left) is 1 minus that."""
-    if law != "linear":
-        return (1 - position) * left + position * right, position
-    with np.errstate(divide="ignore"):
-        log_parts = np.log(1 - position) + left, np.log(position) + right
-    mean = np.logaddexp(*log_parts)
-    return mean, np.exp(log_parts[1] - mean)
-
-
-def _negative_log_likelihood(
-    law: str, position: np.ndarray, lower: np.ndarray, upper: np.ndarray, parameters: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """-ln L and its gradient, with a = (lower - m) / s and b = (upper - m) / s.
-
-    An interval has L = Phi(b) - Phi(a) = P, dlnL/dm = (phi(a) - phi(b)) / (P s), dlnL/dln s = (a phi(a) - b phi(b)) / P;
-    an exact value, lower = upper, has the density in their place.
-    """
-    left, right, log_scatter = parameters
-    scatter = math.exp(log_scatter)
-    mean, share = _mean(law, position, left, right)
-    exact = lower == upper
-    z = (np.stack([lower, upper]) - mean) / scatter
-    log_mass = _log_mass(z[0], np.where(exact, z[0] + 1, z[1]))
-    log_density = -(z**2) / 2 - math.log(2 * math.pi) / 2
-    ratio = np.exp(log_density - log_mass)
-    moment = np.where(np.isinf(z), 0.0, z) * ratio
-    log_likelihood = np.where(exact, log_density[1] - log_scatter, log_mass)
-    by_mean = np.where(exact, z[1], ratio[0] - ratio[1]) / scatter
-    by_scatter = np.where(exact, z[1] ** 2 - 1, moment[0] - moment[1])
-    gradient = np.array([np.sum(by_mean * (1 - share)), np.sum(by_mean * share), np.sum(by_scatter)])
-    return -float(np.sum(log_likelihood)), -gradient
-
-
-def _log_mass(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """ln(Phi(b) - Phi(a)) for a < b, mirrored where both lie in the upper tail: there Phi would round to 1."""
-    a, b = np.where(a > 0, -b, a), np.where(a > 0, -a, b)
-    return log_ndtr(b) + np.log1p(-np.exp(log_ndtr(a) - log_ndtr(b)))
+def _least_squares(
+    position: Float[np.ndarray, " n"], log_y: Float[np.ndarray, " n"], weights: Float[np.ndarray, "samples n"]
+) -> Float[np.ndarray, "samples 3"]:
+    """Where the search starts: ln y at both ends and ln s, budgets being hits; without censoring it also ends here."""
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    centred = position - weights @ position[:, None]
+    slope = np.sum(weights * centred * log_y, axis=1) / np.sum(weights * centred**2, axis=1)
+    left = weights @ log_y - slope * (weights @ position)
+    residuals = log_y - left[:, None] - slope[:, None] * position
+    spread = np.sqrt(np.sum(weights * residuals**2, axis=1))
+    return np.stack([left, left + slope, np.log(np.maximum(spread, math.exp(LOG_SCATTER[0])))], axis=1)

@@ -4,7 +4,9 @@ Everything computes in the dtype of its input (parameters are cast to it), excep
 float32 or better. Heads are an axis: queries, keys and values are [position, head, head_width].
 """
 
+import math
 from collections.abc import Callable
+from itertools import accumulate
 
 import equinox as eqx
 import jax
@@ -77,20 +79,25 @@ def dropout(x: Float[Array, "*shape"], rate: float, key: PRNGKeyArray | None) ->
     return jnp.where(keep, x / (1 - rate), 0)
 
 
-def normal(key: PRNGKeyArray, shape: tuple[int, ...], std: Scale, dtype: str) -> Float[Array, "..."]:
-    """N(0, std^2) draws, made in float32 whatever the dtype: all precisions start from the same weights."""
-    return (std * jax.random.normal(key, shape, jnp.float32)).astype(dtype)
+def normals(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, "..."]]:
+    """Arrays of standard normals, cut from one flat float32 draw.
+
+    One draw because each costs a good part of a second to compile; float32 so that all precisions start alike.
+    """
+    ends = list(accumulate(math.prod(shape) for shape in shapes))
+    flat = jax.random.normal(key, (ends[-1],), jnp.float32)
+    return [piece.reshape(shape) for piece, shape in zip(jnp.split(flat, ends[:-1]), shapes, strict=True)]
 
 
 class Linear(eqx.Module):
-    """x W + b, computed in the dtype of x. W is [inputs, outputs] as in GPT-2's checkpoints; W ~ N(0, std^2), b = 0."""
+    """x W + b, computed in the dtype of x. W is [inputs, outputs] as in GPT-2's checkpoints, and b starts at zero."""
 
     weight: Float[Array, "inputs outputs"]
     bias: Float[Array, " outputs"]
 
-    def __init__(self, inputs: int, outputs: int, *, std: Scale, dtype: str = "float32", key: PRNGKeyArray):
-        self.weight = normal(key, (inputs, outputs), std, dtype)
-        self.bias = jnp.zeros((outputs,), dtype=dtype)
+    def __init__(self, weight: Float[Array, "inputs outputs"]):
+        self.weight = weight
+        self.bias = jnp.zeros_like(weight[0])
 
     def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         return x @ self.weight.astype(x.dtype) + self.bias.astype(x.dtype)
@@ -127,9 +134,9 @@ class MultiHeadAttention(eqx.Module):
     ):
         if heads < 1 or width % heads:
             raise ValueError(f"heads={heads} must be at least 1 and divide width={width} (MultiHeadAttention)")
-        qkv_key, out_key = jax.random.split(key)
-        self.qkv = Linear(width, 3 * width, std=std, dtype=dtype, key=qkv_key)
-        self.out = Linear(width, width, std=out_std, dtype=dtype, key=out_key)
+        qkv, out = normals(key, (width, 3 * width), (width, width))
+        self.qkv = Linear((std * qkv).astype(dtype))
+        self.out = Linear((out_std * out).astype(dtype))
         self.heads = heads
         self.dropout = dropout
 

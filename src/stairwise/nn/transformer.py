@@ -19,20 +19,34 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from stairwise.nn.attention import Cache, Linear, MultiHeadAttention, Scale, attention_mask, dropout, normal
+from stairwise.nn.attention import Cache, Linear, MultiHeadAttention, Scale, attention_mask, dropout, normals
 from stairwise.nn.positions import LearnedPositions, NoPositions, Positions, RotaryPositions
 
 Norm = eqx.nn.LayerNorm | None
 
 
+class MLP(eqx.Module):
+    """A perceptron with one hidden layer, applied to every position by itself: GELU(x W_1 + b_1) W_2 + b_2."""
+
+    expand: Linear
+    contract: Linear
+
+    def __init__(self, width: int, hidden: int, *, std: Scale, out_std: Scale, dtype: str, key: PRNGKeyArray):
+        expand, contract = normals(key, (width, hidden), (hidden, width))
+        self.expand = Linear((std * expand).astype(dtype))
+        self.contract = Linear((out_std * contract).astype(dtype))
+
+    def __call__(self, x: Float[Array, "length width"]) -> Float[Array, "length width"]:
+        return self.contract(jax.nn.gelu(self.expand(x), approximate=True))
+
+
 class Block(eqx.Module):
-    """One layer: attention, then a perceptron with one hidden layer, each behind a norm and around a residual."""
+    """One layer: attention, then the perceptron, each behind a norm and beside a residual connection."""
 
     attention_norm: Norm
     attention: MultiHeadAttention
     mlp_norm: Norm
-    expand: Linear
-    contract: Linear
+    mlp: MLP
     attention_residual: bool = eqx.field(static=True)
     mlp_residual: bool = eqx.field(static=True)
     dropout: float = eqx.field(static=True)
@@ -45,8 +59,7 @@ class Block(eqx.Module):
         mixed, aside = mix(self.attention, _normed(self.attention_norm, stream), aside, mix_key)
         mixed = dropout(mixed, self.dropout, attention_key)
         stream = stream + mixed if self.attention_residual else mixed
-        hidden = jax.nn.gelu(self.expand(_normed(self.mlp_norm, stream)), approximate=True)
-        update = dropout(self.contract(hidden), self.dropout, mlp_key)
+        update = dropout(self.mlp(_normed(self.mlp_norm, stream)), self.dropout, mlp_key)
         return stream + update if self.mlp_residual else update, aside
 
 
@@ -104,32 +117,33 @@ class Transformer(eqx.Module):
             raise ValueError("outputs=None must be a number of outputs where vocab=None (Transformer)")
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout} must be at least 0 and below 1 (Transformer)")
-        dtype, hidden, residual_std = parameter_dtype, hidden_multiple * width, std / (2 * layers) ** 0.5
-        table_key, positions_key, blocks_key, head_key = jax.random.split(key, 4)
+        table_key, positions_key, head_key, blocks_key = jax.random.split(key, 4)
+        dtype = parameter_dtype
+        initial = {"std": std, "out_std": std / (2 * layers) ** 0.5, "dtype": dtype}
+
+        def table(rows: int, key: PRNGKeyArray) -> Float[Array, "rows width"]:
+            return (std * normals(key, (rows, width))[0]).astype(dtype)
 
         def layer_norm() -> Norm:
             return eqx.nn.LayerNorm(width, eps=1e-5, dtype=jnp.dtype(dtype)) if norm else None
 
         def block(key: PRNGKeyArray) -> Block:
-            keys = jax.random.split(key, 3)
+            attention_key, mlp_key = jax.random.split(key)
             return Block(
-                layer_norm(),
-                MultiHeadAttention(
-                    width, heads, std=std, out_std=residual_std, dropout=dropout, dtype=dtype, key=keys[0]
-                ),
-                layer_norm(),
-                Linear(width, hidden, std=std, dtype=dtype, key=keys[1]),
-                Linear(hidden, width, std=residual_std, dtype=dtype, key=keys[2]),
-                attention_residual,
-                mlp_residual,
-                dropout,
+                attention_norm=layer_norm(),
+                attention=MultiHeadAttention(width, heads, dropout=dropout, key=attention_key, **initial),
+                mlp_norm=layer_norm(),
+                mlp=MLP(width, hidden_multiple * width, key=mlp_key, **initial),
+                attention_residual=attention_residual,
+                mlp_residual=mlp_residual,
+                dropout=dropout,
             )
 
-        self.table = None if vocab is None else normal(table_key, (vocab, width), std, dtype)
-        self.positions = _positions(positions, max_length, width, std, dtype, positions_key)
+        self.table = None if vocab is None else table(vocab, table_key)
+        self.positions = _positions(positions, max_length, partial(table, key=positions_key))
         self.blocks = eqx.filter_vmap(block)(jax.random.split(blocks_key, layers))
         self.norm = layer_norm()
-        self.head = None if outputs is None else normal(head_key, (outputs, width), std, dtype)
+        self.head = None if outputs is None else table(outputs, head_key)
         self.causal = causal
         self.dropout = dropout
         self.compute_dtype = compute_dtype
@@ -207,7 +221,7 @@ class Transformer(eqx.Module):
         return self.positions.add(inputs, positions).astype(self.compute_dtype)
 
     def _through_blocks(self, stream: Float[Array, "length width"], mix: Callable[..., Any], asides: Any, key: Any):
-        layers = len(self.blocks.expand.bias)
+        layers = len(self.blocks.mlp.expand.bias)
         keys = None if key is None else jax.random.split(key, layers)
 
         def layer(stream, inputs):
@@ -229,7 +243,7 @@ class Transformer(eqx.Module):
             raise ValueError(f"length={length} must be at most max_length={limit} (Transformer)")
 
 
-def _positions(kind: str, max_length: int | None, width: int, std: Scale, dtype: str, key: PRNGKeyArray) -> Positions:
+def _positions(kind: str, max_length: int | None, table: Callable[[int], Array]) -> Positions:
     if kind == "none":
         return NoPositions()
     if kind == "rotary":
@@ -238,7 +252,7 @@ def _positions(kind: str, max_length: int | None, width: int, std: Scale, dtype:
         raise ValueError(f"positions={kind} must be one of none, learned, rotary (Transformer)")
     if max_length is None:
         raise ValueError("max_length=None must be at least 1 where positions=learned (Transformer)")
-    return LearnedPositions(normal(key, (max_length, width), std, dtype))
+    return LearnedPositions(table(max_length))
 
 
 def _normed(norm: Norm, stream: Float[Array, "length width"]) -> Float[Array, "length width"]:

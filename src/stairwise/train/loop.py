@@ -230,16 +230,16 @@ class _Group:
         lost = np.asarray(lost).reshape(-1)
         looked_at = self.running.copy()
         scheduled = t in stage.measure_at or t == stage.max_ticks
-        for i in np.flatnonzero(looked_at):
+        for i in np.flatnonzero(looked_at).tolist():
             row = {name: np.asarray(value).reshape(-1)[i] for name, value in metrics.items()}
             if scheduled or ended[i] >= 0 or lost[i]:
-                self.outcomes[i].add(stage.name, ticks[i], row)
+                self.outcomes[i].add(stage.name, int(ticks[i]), row)
             if i == np.flatnonzero(looked_at)[0]:
                 self.latest = {name: float(value) for name, value in row.items()}
             self.judge(
                 stage,
                 self.outcomes[i],
-                ticks[i],
+                int(ticks[i]),
                 lost=bool(lost[i]),
                 done=bool(ended[i] >= 0),
                 last=t == stage.max_ticks,

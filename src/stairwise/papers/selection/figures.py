@@ -67,7 +67,9 @@ def _panels(axes: Sequence[Any], arms: dict[str, list[Any]], names: Sequence[str
             all_seeds(
                 panel, [record.series(name) for record in records], arm, colour, "-" if arm == "stochastic" else "--"
             )
-        panel.set(title=label, xlabel="step", ylim=(0, None))
+        panel.set(title=label, xlabel="step")
+    for panel in axes:
+        panel.set_ylim(bottom=0)  # after all is drawn: panels share the axis
 
 
 def lengths(records: Sequence[Any]):

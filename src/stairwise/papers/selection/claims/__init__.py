@@ -2,4 +2,6 @@
 
 from stairwise.papers.selection.claims.ledger import LEDGER
 
+from stairwise.papers.selection.claims import figures  # noqa: E402, F401
+
 __all__ = ["LEDGER"]

@@ -5,20 +5,17 @@ Encodings are kept one per row (T x d_e), so the Gram matrix is G = E E^T here a
 
 import itertools
 import math
+import zlib
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import binom
 
-from stairwise.lab.config import require
-from stairwise.nn.encodings import near_orthogonal
-from stairwise.papers.selection.task import uniform_subset
-from stairwise.train.keys import at, role_key
+from stairwise.lab.config import ConfigError, require
 
 LARGEST_ENUMERATION = 2_000_000
+MOST_ROUNDS = 1000
 CHUNK = 20_000
 
 Encodings = Float[np.ndarray, "length width"]
@@ -233,29 +230,38 @@ def _invertible(law: Law, sparsity: int) -> np.ndarray:
     return fine
 
 
-def draw(seed: int, count: int, length: int, width: int, threshold: float = 1.0, scheme: str = "offenders") -> Law:
-    """`count` sets of near-orthogonal encodings; raises when rejection does not come to an end."""
-    keys = jax.vmap(lambda i: at(role_key(seed, "encodings"), i))(jnp.arange(count, dtype=jnp.int32))
-    drawn, rounds = _draw(keys, length, width, threshold, scheme)
-    require(
-        int(rounds.max()) < 1000,
+def draw(seed: int, count: int, length: int, width: int, threshold: float = 1.0, role: str = "encodings") -> Law:
+    """`count` sets of random signs; rows too close to an earlier one are drawn again until none is.
+
+    The NumPy twin of `stairwise.nn.encodings.near_orthogonal`, in float64; the coordinates of a set can be flipped and
+    swapped without changing the law.
+    """
+    rng = np.random.default_rng([seed, zlib.crc32(role.encode())])
+    return np.stack([_draw_one(rng, length, width, threshold) for _ in range(count)]) / math.sqrt(width)
+
+
+def _draw_one(rng: np.random.Generator, length: int, width: int, threshold: float) -> Float[np.ndarray, "length width"]:
+    signs = _signs(rng, length, width)
+    limit = width * (threshold + 1e-6)
+    for _ in range(MOST_ROUNDS):
+        bad = (np.abs(np.tril(signs @ signs.T, -1)) > limit).any(axis=1)
+        if not bad.any():
+            return signs.astype(np.float64)
+        signs[bad] = _signs(rng, int(bad.sum()), width)
+    raise ConfigError(
         f"threshold={threshold:g} leaves too few of the random encodings to be drawn"
-        f" (length={length}, encoding_width={width}); raise it",
+        f" (task.length={length}, encoding_width={width}); it must be larger"
     )
-    return np.sign(np.asarray(drawn, dtype=np.float64)) / math.sqrt(width)
 
 
-def _draw(keys, length: int, width: int, threshold: float, scheme: str):
-    one = jax.jit(near_orthogonal, static_argnums=(1, 2, 4))
-    drawn = [one(key, length, width, threshold, scheme) for key in keys]
-    return np.stack([np.asarray(pair[0]) for pair in drawn]), np.array([int(pair[1]) for pair in drawn])
+def _signs(rng: np.random.Generator, length: int, width: int) -> Float[np.ndarray, "length width"]:
+    return 1 - 2 * rng.integers(0, 2, (length, width), dtype=np.int8).astype(np.float32)
 
 
 def draw_subsets(seed: int, count: int, length: int, sparsity: int) -> Subsets:
     """`count` uniform subsets, each sorted."""
-    keys = jax.vmap(lambda i: at(role_key(seed, "subsets"), i))(jnp.arange(count, dtype=jnp.int32))
-    drawn = jax.jit(jax.vmap(lambda key: uniform_subset(key, length, sparsity)))(keys)
-    return np.sort(np.asarray(drawn, dtype=np.int64), axis=1)
+    rng = np.random.default_rng([seed, zlib.crc32(b"subsets")])
+    return np.sort([rng.choice(length, sparsity, replace=False, shuffle=False) for _ in range(count)], axis=1)
 
 
 # --- rejection sampling -----------------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from stairwise.papers.selection.theory.encodings import Law, subset_encodings
 class Query(NamedTuple):
     """A subset y as its indicator Y, and its encoding e_y under every set of encodings."""
 
-    members: Float[Array, "*n length"]
-    encoded: Float[Array, "*n encodings width"]
+    members: Float[Array | np.ndarray, "*n length"]
+    encoded: Float[Array | np.ndarray, "*n encodings width"]
 
 
 Loss = Callable[[SelectionAttention, tuple[Array, Query]], Float[Array, ""]]
@@ -31,8 +31,7 @@ Loss = Callable[[SelectionAttention, tuple[Array, Query]], Float[Array, ""]]
 
 def spherical_nodes(dimensions: int) -> Enumeration:
     """The nodes +-sqrt(n) e_i: E[p(x)] for x ~ N(0, I_n) and any polynomial p of degree at most 3."""
-    nodes = math.sqrt(dimensions) * np.concatenate([np.eye(dimensions), -np.eye(dimensions)])
-    return uniform(jnp.asarray(nodes, dtype=jnp.result_type(float)))
+    return uniform(math.sqrt(dimensions) * np.concatenate([np.eye(dimensions), -np.eye(dimensions)]))
 
 
 def queries(task: Task, law: Law) -> Query:
@@ -40,9 +39,7 @@ def queries(task: Task, law: Law) -> Query:
     chosen = np.asarray(subsets(task.length, task.sparsity), dtype=np.int64)
     members = np.zeros((len(chosen), task.length))
     np.put_along_axis(members, chosen, 1.0, axis=1)
-    encoded = subset_encodings(law, chosen).swapaxes(0, 1)
-    dtype = jnp.result_type(float)
-    return Query(jnp.asarray(members, dtype=dtype), jnp.asarray(encoded, dtype=dtype))
+    return Query(members, subset_encodings(law, chosen).swapaxes(0, 1))
 
 
 def space(task: Task, law: Law) -> Enumeration:
@@ -95,19 +92,17 @@ def one_hot_law(length: int) -> Law:
 def one_hot_model(task: Task, alpha: float, C: float) -> SelectionAttention:
     """W = C (I - 11^T/T) in the position block, V = alpha [I 0]."""
     T = task.length
-    return _model(task, alpha, C * (np.eye(T) - np.ones((T, T)) / T))
+    return position_model(C * (np.eye(T) - np.ones((T, T)) / T), alpha * np.eye(task.width, task.width + T))
 
 
 def stochastic_model(task: Task, encoding_width: int, alpha: float, C: float) -> SelectionAttention:
     """W = C diag(0, I), V = alpha [I 0]."""
-    return _model(task, alpha, C * np.eye(encoding_width))
+    return position_model(C * np.eye(encoding_width), alpha * np.eye(task.width, task.width + encoding_width))
 
 
-def _model(task: Task, alpha: float, block: np.ndarray) -> SelectionAttention:
-    joint = task.width + len(block)
-    W = np.zeros((joint, joint))
-    W[task.width :, task.width :] = block
+def position_model(block: Float[np.ndarray, "width width"], V: Float[np.ndarray, "token joint"]) -> SelectionAttention:
+    """The model whose attention sees positions only: W = diag(0, block)."""
+    W = np.zeros((V.shape[1], V.shape[1]))
+    W[len(V) :, len(V) :] = block
     dtype = jnp.result_type(float)
-    return SelectionAttention(
-        W=jnp.asarray(W, dtype=dtype), V=jnp.asarray(alpha * np.eye(task.width, joint), dtype=dtype)
-    )
+    return SelectionAttention(W=jnp.asarray(W, dtype=dtype), V=jnp.asarray(V, dtype=dtype))

@@ -1,0 +1,55 @@
+# Two commands: `make reproduce` and `make test`. Both set up all they need in .venv; running them again is quick.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+STORE ?= stairwise-store
+REPORT ?= report
+
+.PHONY: reproduce reproduce-all test test-slow lint format bench clean
+
+reproduce: $(VENV)/.core
+	$(BIN)/stairwise reproduce --store $(STORE) --out $(REPORT)
+
+reproduce-all: $(VENV)/.core
+	$(BIN)/stairwise reproduce --all --store $(STORE) --out $(REPORT)
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright; else echo "pyright could not be set up: type check skipped"; fi
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.selection
+
+clean:
+	rm -rf $(VENV) $(REPORT)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: make PYTHON=python3.11 ..."; exit 1; }
+	@echo "setting up $(VENV) (a minute or two, once)"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) -e ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) torch==2.13.0
+	@touch $@

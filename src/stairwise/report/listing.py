@@ -1,0 +1,263 @@
+"""What there is, as plain data: papers with their experiments and claims, stored runs and trials. Imports no JAX."""
+
+import math
+import statistics
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from stairwise.lab.config import Config, leaves
+from stairwise.lab.contract import Claim, Experiment, Paper, Preset
+from stairwise.lab.record import StoredTrial
+from stairwise.lab.store import Store, StoredRun
+from stairwise.report.words import flat, seconds_of
+
+# what run.json says about the ending and the files, not about how the trial was made
+NOT_PROVENANCE = ("format", "files", "status", "message", "timing")
+
+
+# --- papers -----------------------------------------------------------------------------------------------------------
+
+
+def listing(papers: Sequence[Paper], store: Store) -> dict[str, Any]:
+    """Every paper with its experiments, figures and claims, and what the store holds of them."""
+    stored = by_experiment(store)
+    return {"store": str(store.root), "papers": [_paper(paper, stored) for paper in papers]}
+
+
+def by_experiment(store: Store) -> dict[str, list[StoredTrial]]:
+    """The stored trials under their experiment's name."""
+    found: dict[str, list[StoredTrial]] = {}
+    for record in store.glance():
+        found.setdefault(record.experiment, []).append(record)
+    return found
+
+
+def _paper(paper: Paper, stored: Mapping[str, list[StoredTrial]]) -> dict[str, Any]:
+    return {
+        "id": paper.id,
+        "title": paper.title,
+        "authors": paper.authors,
+        "year": paper.year,
+        "venue": paper.venue,
+        "summary": paper.summary,
+        "experiments": [_experiment(each, stored.get(each.name, [])) for each in paper.experiments],
+        "figures": [
+            {"id": each.id, "experiment": each.experiment, "caption": each.caption, "headline": each.headline}
+            for each in paper.figures
+        ],
+        "claims": [_claim(each, paper) for each in paper.claims],
+    }
+
+
+def _experiment(experiment: Experiment, stored: Sequence[StoredTrial]) -> dict[str, Any]:
+    return {
+        "id": experiment.id,
+        "name": experiment.name,
+        "says": experiment.says,
+        "presets": {name: _preset(preset) for name, preset in experiment.presets.items()},
+        "figures": [figure.id for figure in experiment.figures],
+        "fields": fields(experiment.Config()),
+        "stored": len(stored),
+        "seconds": round(sum(seconds_of(record.run) for record in stored), 3),
+    }
+
+
+def _preset(preset: Preset) -> dict[str, Any]:
+    settings = {leaf.path: leaf.default for leaf in leaves(preset.config)}
+    return {
+        "seeds": preset.seeds,
+        "arms": list(preset.arms),
+        "steps": settings.get("steps"),
+        "trials": preset.seeds * len(preset.arms),
+        "group": preset.group,
+        "hours": preset.hours,
+        "note": preset.note,
+        "config": settings,
+    }
+
+
+def _claim(claim: Claim, paper: Paper) -> dict[str, Any]:
+    base = claim.cases[0] if claim.cases else None
+    if claim.judge is not None:
+        base = next(iter(paper.experiment(claim.experiment).presets.values())).config
+    return {
+        "id": claim.id,
+        "name": claim.name,
+        "aliases": list(claim.aliases),
+        "says": claim.says,
+        "kind": claim.kind,
+        "tier": claim.tier,
+        "experiment": f"{claim.paper}/{claim.experiment}" if claim.experiment else None,
+        "source": claim.source,
+        "fields": [] if base is None else fields(base),
+    }
+
+
+def fields(config: Config) -> list[dict[str, Any]]:
+    """The fields that a command line can set, with the config's values as their defaults."""
+    return [
+        {
+            "name": leaf.path,
+            "type": _type_name(leaf.kind),
+            "default": leaf.default,
+            "help": leaf.metadata.get("help", ""),
+            "range": leaf.range,
+            "choices": list(leaf.metadata.get("choices") or ()),
+            "numeric": leaf.numeric,
+        }
+        for leaf in leaves(config)
+    ]
+
+
+def _type_name(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        return f"list of {_type_name(typing.get_args(kind)[0])}"
+    return getattr(kind, "__name__", str(kind))
+
+
+# --- runs and trials --------------------------------------------------------------------------------------------------
+
+
+def runs_listing(store: Store, name: str | None = None, *, trials: bool = False) -> list[dict[str, Any]]:
+    """The stored runs, or the trials, of a paper, of an experiment or of all; oldest run first."""
+    if trials:
+        return finite([trial_line(record) for record in store.glance(name)])
+    return finite([run_line(run) for run in store.runs() if _named(run, name)])
+
+
+def _named(run: StoredRun, name: str | None) -> bool:
+    return name is None or f"{run.experiment}/".startswith(f"{name}/")
+
+
+def run_line(run: StoredRun) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "experiment": run.experiment,
+        "preset": run.preset,
+        "trials": list(run.trials),
+        "started": run.started,
+        "seconds": run.seconds,
+        "command": run.command,
+        "changes": run.record.get("changes", {}),
+    }
+
+
+def trial_line(record: StoredTrial) -> dict[str, Any]:
+    return {
+        "digest": record.digest,
+        "experiment": record.experiment,
+        "arm": record.arm,
+        "seed": record.seed,
+        "status": record.status,
+        "message": record.run.get("message", ""),
+        "started": flat(record.run).get("timing.started"),
+        "seconds": seconds_of(record.run),
+        "device": record.run.get("device"),
+    }
+
+
+def trial_data(record: StoredTrial) -> dict[str, Any]:
+    """All of a trial but its series and the content of its arrays."""
+    arrays = {name: record.array(name) for name in record.arrays()}
+    return {
+        **trial_line(record),
+        "version": record.version,
+        "needs": record.needs,
+        "config": record.config_dict,
+        "final": finals([record], arms=False),
+        "arrays": {name: {"dtype": str(array.dtype), "shape": list(array.shape)} for name, array in arrays.items()},
+        "provenance": provenance(record),
+    }
+
+
+def run_data(run: StoredRun, records: Sequence[StoredTrial]) -> dict[str, Any]:
+    """A run, its trials that are stored, and their last measurements over seeds."""
+    there = {record.digest for record in records}
+    return {
+        **run_line(run),
+        "stored": [trial_line(record) for record in records],
+        "missing": [digest for digest in run.trials if digest not in there],
+        "final": finals(records, arms=True),
+    }
+
+
+def provenance(record: StoredTrial) -> dict[str, Any]:
+    """How a trial was made: device, versions, machine, source hash."""
+    return {name: value for name, value in record.run.items() if name not in NOT_PROVENANCE}
+
+
+def finals(records: Iterable[StoredTrial], *, arms: bool) -> list[dict[str, Any]]:
+    """The last value of every metric: median, lowest and highest over the records (of each arm, with `arms`)."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for record in records:
+        for name in record.names():
+            values.setdefault((record.arm if arms else "", name), []).append(record.final(name))
+    return [
+        {
+            "arm": arm,
+            "metric": name,
+            "median": median(column),
+            "lowest": min(column, key=_nan_last),
+            "highest": -min((-value for value in column), key=_nan_last),
+            "trials": len(column),
+        }
+        for (arm, name), column in values.items()
+    ]
+
+
+def median(values: Sequence[float]) -> float:
+    """The median; NaN when any value is."""
+    return math.nan if any(math.isnan(value) for value in values) else statistics.median(values)
+
+
+def _nan_last(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+# --- two of them ------------------------------------------------------------------------------------------------------
+
+
+def difference(a: Sequence[StoredTrial], b: Sequence[StoredTrial]) -> dict[str, Any]:
+    """What differs in config and making between two trials, or two sets of them, and their last measurements."""
+    arms = len(a) != 1 or len(b) != 1
+    final = [{(row["arm"], row["metric"]): row["median"] for row in finals(side, arms=arms)} for side in (a, b)]
+    return {
+        "config": _differing(*(_values(side, lambda record: record.config_dict) for side in (a, b))),
+        "seeds": [sorted({record.seed for record in side}) for side in (a, b)],
+        "final": [
+            {"arm": arm, "metric": name, "a": final[0].get((arm, name)), "b": final[1].get((arm, name))}
+            for arm, name in dict.fromkeys([*final[0], *final[1]])
+        ],
+        "provenance": _differing(*(_values(side, provenance) for side in (a, b))),
+        "seconds": [sum(seconds_of(record.run) for record in side) for side in (a, b)],
+    }
+
+
+def _values(records: Sequence[StoredTrial], read: Any) -> dict[str, list[Any]]:
+    """The distinct values of each field over the records."""
+    found: dict[str, list[Any]] = {}
+    for record in records:
+        for path, value in flat(read(record)).items():
+            column = found.setdefault(path, [])
+            if value not in column:
+                column.append(value)
+    return found
+
+
+def _differing(a: Mapping[str, list[Any]], b: Mapping[str, list[Any]]) -> dict[str, dict[str, Any]]:
+    paths = dict.fromkeys([*a, *b])
+    return {path: {"a": _one(a.get(path)), "b": _one(b.get(path))} for path in paths if a.get(path) != b.get(path)}
+
+
+def _one(values: list[Any] | None) -> Any:
+    return values[0] if values is not None and len(values) == 1 else values
+
+
+def finite(data: Any) -> Any:
+    """The data with NaN and infinities as None: JSON has no other word for them."""
+    if isinstance(data, Mapping):
+        return {name: finite(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

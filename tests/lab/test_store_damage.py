@@ -1,0 +1,176 @@
+"""Damage: whatever is not as it was written is named and skipped, never believed."""
+
+import copy
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stairwise.lab import files, store
+from stairwise.lab.files import StoreError
+from stairwise.lab.store import Store
+from tests.lab.tiny import FILES, RUN, outcome, run_record, trial
+
+
+@pytest.fixture
+def opened(tmp_path) -> Store:
+    return Store.open(tmp_path / "store")
+
+
+def assert_named_and_skipped(opened: Store, path: Path, reason: str) -> None:
+    [(named, why)] = opened.damaged()
+    assert named == path
+    assert why.startswith(reason), why
+    assert opened.trials() == []
+    assert not opened.has(trial(0))
+    with pytest.raises(StoreError, match="is damaged") as caught:
+        opened.read(trial(0))
+    assert caught.value.exit_status == 1
+
+
+@pytest.fixture(scope="module")
+def one_trial(tmp_path_factory) -> Store:
+    opened = Store.open(tmp_path_factory.mktemp("one") / "store")
+    opened.write(trial(0), outcome(0), RUN)
+    return opened
+
+
+@settings(max_examples=150, deadline=None)
+@given(name=st.sampled_from(FILES), position=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
+def test_any_changed_byte_of_any_file_is_detected_and_the_file_named(one_trial, name, position, change):
+    [record] = one_trial.trials()
+    whole = (record.path / name).read_bytes()
+    place = int(position * len(whole))
+    (record.path / name).write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
+    try:
+        assert_named_and_skipped(one_trial, record.path, f"{name}: ")
+    finally:
+        (record.path / name).write_bytes(whole)
+    assert one_trial.damaged() == []
+
+
+@pytest.mark.parametrize("change", [1, 32, 128])
+def test_no_byte_of_a_sealed_file_can_change_unseen(one_trial, change):
+    whole = (one_trial.read(trial(0)).path / "run.json").read_bytes()
+    for place, byte in enumerate(whole):
+        with pytest.raises(ValueError):
+            files.unseal(whole[:place] + bytes([byte ^ change]) + whole[place + 1 :])
+
+
+@settings(max_examples=40, deadline=None)
+@given(name=st.sampled_from(FILES), kept=st.floats(0, 1, exclude_max=True))
+def test_a_truncated_file_is_detected_and_named_even_at_a_glance(one_trial, name, kept):
+    [record] = one_trial.trials()
+    whole = (record.path / name).read_bytes()
+    (record.path / name).write_bytes(whole[: int(kept * len(whole))])
+    try:
+        assert_named_and_skipped(one_trial, record.path, f"{name}: ")
+        assert one_trial.glance() == []
+    finally:
+        (record.path / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(opened, name):
+    folder = opened.write(trial(0), outcome(0), RUN)
+    (folder / name).unlink()
+    assert_named_and_skipped(opened, folder, f"{name} is missing")
+
+
+def test_damage_that_a_glance_does_not_see_is_met_before_a_value_is_believed(opened):
+    folder = opened.write(trial(0), outcome(0), RUN)
+    for name in ("metrics.parquet", "arrays.safetensors"):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[:-9] + b"x" + whole[-8:])
+    [record] = opened.glance()
+    with pytest.raises(StoreError, match=r"metrics\.parquet: digest differs"):
+        record.final("loss")
+    with pytest.raises(StoreError, match=r"arrays\.safetensors: digest differs"):
+        record.array("weights")
+
+
+def test_errors_keep_their_words_and_exit_status_when_they_travel_between_processes():
+    for error in (StoreError("full", exit_status=1), files.Damaged(Path("folder"), "run.json is missing")):
+        arrived = copy.copy(error)  # by the same protocol
+        assert (type(arrived), str(arrived), arrived.exit_status) == (type(error), str(error), 1)
+
+
+def test_writing_replaces_a_damaged_folder_and_keeps_it_aside(opened):
+    folder = opened.write(trial(0), outcome(0), RUN)
+    (folder / "metrics.parquet").write_bytes(b"broken")
+    assert opened.write(trial(0), outcome(0), RUN) == folder
+    assert opened.has(trial(0))
+    assert opened.damaged() == []
+    [aside] = (opened.root / "damaged").glob("*/tiny/walk/*/metrics.parquet")
+    assert aside.read_bytes() == b"broken"
+
+
+def test_a_good_folder_wins_against_a_later_write(opened):
+    folder = opened.write(trial(0), outcome(0), RUN)
+    before = {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in FILES}
+    assert opened.write(trial(0), outcome(1), RUN) == folder
+    assert {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in FILES} == before
+
+
+def test_a_folder_under_another_trials_name_is_foreign(opened):
+    folder = opened.write(trial(0), outcome(0), RUN)
+    shutil.copytree(folder, folder.parent / trial(1).digest)
+    shutil.copytree(folder, opened.root / "trials" / "tiny" / "climb" / folder.name)
+    assert [record.seed for record in opened.trials()] == [0]
+    assert not opened.has(trial(1))
+    assert [why for _, why in opened.damaged()] == [f"config.json describes another trial, tiny/walk {folder.name}"] * 2
+
+
+def test_foreign_files_and_folders_are_named_and_skipped(opened):
+    opened.write(trial(0), outcome(0), RUN)
+    (opened.root / "trials" / "notes.txt").write_text("mine")
+    (opened.root / "trials" / "tiny" / "walk" / "draft").mkdir()
+    os.mkfifo(opened.root / "trials" / "tiny" / "walk" / "draft" / "run.json")  # reading it would block
+    assert len(opened.trials()) == 1
+    assert [(path.name, why) for path, why in opened.damaged()] == [
+        ("notes.txt", "is not a trial folder"),
+        ("draft", "run.json is missing"),
+    ]
+
+
+def test_a_sealed_run_json_of_other_content_or_format_is_not_believed(opened):
+    folder = opened.write(trial(0), outcome(0), RUN)
+    sealed = files.unseal((folder / "run.json").read_bytes())
+    (folder / "run.json").write_bytes(files.seal({**sealed, "files": ["config.json"]}))
+    assert_named_and_skipped(opened, folder, "run.json and config.json are not those of a trial")
+    (folder / "run.json").write_bytes(files.seal({**sealed, "format": 2}))
+    assert_named_and_skipped(opened, folder, "run.json: format 2 is not the known one, 1")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda opened: opened.read("../../secret"),
+        lambda opened: opened.trials("../.."),
+        lambda opened: opened.trials(".."),
+        lambda opened: opened.checkpoint("../../outside"),
+        lambda opened: opened.write_verdict("../outside", "0123456789", {}),
+        lambda opened: opened.write_verdict("tiny/thm1", "../../../outside", {}),
+        lambda opened: opened.read_verdict("tiny/..", "0123456789"),
+        lambda opened: opened.write_run(dict.fromkeys(store.RUN_FIELDS, "x") | {"id": "../../outside"}),
+    ],
+)
+def test_no_name_leads_out_of_the_store(opened, use):
+    with pytest.raises(StoreError, match="must be of the form"):
+        use(opened)
+    assert os.listdir(opened.root.parent) == ["store"]
+
+
+def test_damaged_runs_and_verdicts_are_named_and_skipped(opened):
+    id = opened.write_run(run_record(0))
+    opened.write_verdict("tiny/thm1", "0123456789", {"status": "fails"})
+    verdict = opened.root / "verdicts" / "tiny" / "thm1" / "0123456789.json"
+    verdict.write_bytes(verdict.read_bytes().replace(b"fails", b"holds"))
+    shutil.copy(opened.root / "runs" / f"{id}.json", opened.root / "runs" / "other.json")
+    assert opened.verdicts() == []
+    assert opened.read_verdict("tiny/thm1", "0123456789") is None
+    assert [run.id for run in opened.runs()] == [id]
+    assert [why for _, why in opened.damaged()] == ["other.json: not a run", "0123456789.json: digest differs"]

@@ -1,0 +1,241 @@
+"""The training loop: the same bits whatever the chunks, the measuring points, the companions and the interruptions."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from stairwise.train.loop import Hooks, Interrupted, Member, Program
+from stairwise.train.stage import Stage, every, pack, unpack
+
+
+class Walk(NamedTuple):
+    place: jax.Array
+    mean: jax.Array
+
+
+def walk_stage(steps=60, measure_every=10, name="walk", goal=None, width=3, **more):
+    """A random walk with a learned mean: enough arithmetic for a wrong bit to show."""
+
+    def init(numbers, carry, key):
+        start = jnp.zeros((width,), dtype=jnp.float32) if carry is None else carry
+        return Walk(start + numbers["shift"], jnp.zeros((width,), dtype=jnp.float32))
+
+    def tick(numbers, state, key, t):
+        noise = jax.random.normal(key, (width,), dtype=jnp.float32)
+        place = state.place + numbers["rate"] * (noise - jnp.sin(state.place))
+        return Walk(place, state.mean + (place - state.mean) / (t + 1))
+
+    def measure(numbers, state, key, t):
+        probe = jax.random.normal(key, (), dtype=jnp.float32)
+        return {"mean": jnp.sum(state.mean), "probe": probe, "place": state.place[0]}
+
+    return Stage(
+        name=name,
+        init=init,
+        tick=tick,
+        max_ticks=steps,
+        measure=measure,
+        measure_at=every(measure_every, steps),
+        done=None if goal is None else lambda numbers, state: jnp.abs(state.place[0]) > goal,
+        finish=lambda numbers, state, key: (
+            state.place,
+            {"place": state.place, "key": jax.random.bits(key, (), dtype=jnp.uint32)},
+        ),
+        **more,
+    )
+
+
+NUMBERS = {"rate": 0.3, "shift": 0.0}
+
+
+def rows(outcome, only=None):
+    return [
+        (stage, step, name, value)
+        for stage, step, name, value in zip(outcome.stage, outcome.step, outcome.name, outcome.value, strict=True)
+        if only is None or step in only
+    ]
+
+
+def run(stages, seeds=(0,), width=1, hooks=None, numbers=NUMBERS):
+    return Program(stages, width).run([Member(seed, numbers) for seed in seeds], hooks)
+
+
+def chunked(size):
+    hooks = Hooks()
+    hooks.chunk = size
+    return hooks
+
+
+def assert_same(a, b):
+    assert rows(a) == rows(b)
+    assert a.status == b.status
+    assert a.arrays.keys() == b.arrays.keys()
+    for name in a.arrays:
+        np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, None])
+def test_chunk_size_changes_no_bit(size):
+    assert_same(run([walk_stage()], hooks=chunked(size))[0], run([walk_stage()], hooks=chunked(13))[0])
+
+
+@pytest.mark.parametrize("interval", [1, 4, 60])
+def test_measuring_more_or_less_often_changes_no_bit(interval):
+    reference = run([walk_stage(measure_every=20)])[0]
+    other = run([walk_stage(measure_every=interval)])[0]
+    shared = set(reference.step) & set(other.step)
+    assert {0, 60} <= shared
+    assert rows(reference, shared) == rows(other, shared)
+    np.testing.assert_array_equal(reference.arrays["walk/place"], other.arrays["walk/place"])
+
+
+def test_companions_change_no_bit_at_equal_width():
+    together = run([walk_stage()], seeds=(5, 1, 2, 3), width=4)
+    for seeds in ((5, 9, 8, 7), (5,), (5, 5, 5)):
+        assert_same(run([walk_stage()], seeds=seeds, width=4)[0], together[0])
+
+
+def test_alone_and_in_a_group_of_eight_draw_the_same_and_end_alike():
+    alone = run([walk_stage(steps=20, measure_every=1)], seeds=(3,))[0]
+    group = run([walk_stage(steps=20, measure_every=1)], seeds=range(8), width=8)[3]
+    assert [r[3] for r in rows(alone) if r[2] == "probe"] == [r[3] for r in rows(group) if r[2] == "probe"]
+    np.testing.assert_allclose(alone.value, group.value, rtol=1e-5, atol=1e-6)
+    assert alone.arrays["walk/key"] == group.arrays["walk/key"]
+    assert alone.status == group.status
+
+
+class Breaking(Hooks):
+    """Stops after so many chunks, keeping the checkpoint as bytes that a store would keep."""
+
+    def __init__(self, chunks, saved=None):
+        self.chunk, self.save_every = 7, 0.0
+        self.left, self.saved = chunks, saved
+
+    def stop(self):
+        self.left -= 1
+        return self.left < 0
+
+    def save(self, arrays, meta):
+        self.saved = ({name: np.array(value) for name, value in arrays.items()}, dict(meta))
+
+    def load(self):
+        return self.saved
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_a_resumed_run_equals_the_uninterrupted_one_wherever_it_was_cut(width):
+    stages = [walk_stage(goal=2.5), walk_stage(name="second", steps=33, measure_every=11)]
+    program, members = Program(stages, width), [Member(seed, NUMBERS) for seed in range(width)]
+    whole = program.run(members, chunked(7))
+    cuts = 0
+    for chunks in range(0, 16, 3):
+        saved = None
+        while True:
+            hooks = Breaking(chunks, saved)
+            try:
+                resumed = program.run(members, hooks)
+                break
+            except Interrupted:
+                saved, cuts, chunks = hooks.saved, cuts + 1, chunks + 1
+        for a, b in zip(resumed, whole, strict=True):
+            assert_same(a, b)
+    assert cuts > 5
+
+
+def test_a_member_that_is_done_is_frozen_and_measured_at_its_own_end():
+    goal = 1.0
+    group = run([walk_stage(steps=200, measure_every=50, goal=goal)], seeds=range(6), width=6)
+    alone = [run([walk_stage(steps=200, measure_every=50, goal=goal)], seeds=(seed,))[0] for seed in range(6)]
+    ends = [outcome.step[-1] for outcome in group]
+    assert ends == [outcome.step[-1] for outcome in alone]
+    assert len(set(ends)) > 2
+    for outcome in group:
+        assert outcome.status == "reached"
+        assert abs(outcome.last("place")) > goal
+        assert outcome.step[-1] not in (0, 200)
+
+
+def test_a_trial_that_never_gets_there_is_censored():
+    assert run([walk_stage(goal=1e9)])[0].status == "censored"
+
+
+def test_a_nan_is_recorded_and_leaves_companions_alone():
+    def poison(numbers, state, key, t):
+        bad = (t == 25) & (numbers["seed"] == 1)
+        moved = walk_stage().tick(numbers, state, key, t)
+        return moved._replace(place=jnp.where(bad, jnp.nan, moved.place))
+
+    stage = walk_stage()
+    broken = Stage(**{**stage.__dict__, "tick": poison})
+    group = run([broken, walk_stage(name="after")], seeds=(0, 1, 2), width=3)
+    assert [outcome.status for outcome in group] == ["finished", "diverged", "finished"]
+    assert group[1].message == "NaN seen at tick 30 of stage walk"
+    assert "after" not in group[1].stage
+    assert_same(group[0], run([stage, walk_stage(name="after")], seeds=(0, 4, 5), width=3)[0])
+
+
+def test_the_next_stage_starts_where_the_last_one_ended_and_can_be_skipped():
+    first, second = walk_stage(), walk_stage(name="second", steps=0)
+    outcome = run([first, second])[0]
+    np.testing.assert_array_equal(outcome.arrays["second/place"], outcome.arrays["walk/place"])
+    never = walk_stage(name="second", steps=5, when=lambda carry: bool(np.any(np.asarray(carry) > 1e9)))
+    assert "second" not in run([first, never])[0].stage
+
+
+def test_upstream_arrays_reach_the_first_stage():
+    start = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    outcome = Program([walk_stage(steps=0)]).run([Member(0, NUMBERS, start)])[0]
+    np.testing.assert_array_equal(outcome.arrays["walk/place"], start)
+
+
+def test_numbers_are_traced_so_one_program_compiles_once():
+    program = Program([walk_stage()])
+    for seed, rate in ((0, 0.1), (1, 0.2), (2, 0.3)):
+        program.run([Member(seed, {"rate": rate, "shift": 0.5})], chunked(seed + 3))
+    assert program.stages[0].advance._cache_size() == 1
+
+
+def test_snapshots_are_kept_at_their_ticks_only():
+    stage = walk_stage(snapshot=lambda numbers, state: {"mean": state.mean}, snapshot_at=(0, 17, 60))
+    outcome = run([stage])[0]
+    assert sorted(name for name in outcome.arrays if "@" in name) == ["walk/mean@0", "walk/mean@17", "walk/mean@60"]
+    assert 17 not in outcome.step
+
+
+def test_outcomes_survive_packing():
+    outcome = run([walk_stage(goal=2.5)])[0]
+    outcome.add("walk", 61, {"mean": float("nan")})
+    again = unpack(*pack([outcome]))[0]
+    np.testing.assert_array_equal(again.value, outcome.value)
+    assert (again.stage, again.step, again.name, again.status) == (
+        outcome.stage,
+        outcome.step,
+        outcome.name,
+        outcome.status,
+    )
+    assert again.arrays.keys() == outcome.arrays.keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_ticks": -1, "measure_at": ()}, "max_ticks=-1 must be at least 0"),
+        ({"measure_at": (61,)}, "must lie in 0..60"),
+    ],
+)
+def test_a_stage_refuses_ticks_that_cannot_be(change, message):
+    with pytest.raises(ValueError, match=message):
+        Stage(**{**walk_stage().__dict__, **change})
+
+
+def test_memory_does_not_grow_with_the_number_of_steps():
+    import resource
+
+    program = Program([walk_stage(steps=400_000, measure_every=100_000)])
+    program.run([Member(0, NUMBERS)], chunked(1000))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    program.run([Member(1, NUMBERS)], chunked(1000))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 5_000  # kilobytes
