@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--group", type=int, help="trials per compiled program (default: 1 on a CPU, the preset's on a GPU)"
     )
+    run.add_argument("--save-every", type=float, default=10.0, help="seconds between checkpoints (default: 10)")
     run.add_argument("--dry-run", action="store_true", help="say what would run, and stop")
 
     verify = add("verify", "check claims: one line each, exit status 1 if one fails")
@@ -54,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     verify.add_argument("--run", action="store_true", help="run the trials that empirical claims need")
     verify.add_argument("--fresh", action="store_true", help="check again what the store has a verdict for")
     verify.add_argument("--seed", type=int, default=0, help="seed of the checks' random draws")
+    verify.add_argument("--dry-run", action="store_true", help="check the request, and stop")
     verify.add_argument("--details", action="store_true", help="print each verdict's table")
     _preset(verify)
 
@@ -119,7 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ConfigError, StoreError) as error:
         if "--debug" in arguments:
             raise
-        print(f"stairwise: {error}", file=sys.stderr)
+        print(f"stairwise: {one_line(error)}", file=sys.stderr)
         return getattr(error, "exit_status", 2)
     except BrokenPipeError:
         sys.stderr.close()
@@ -136,10 +138,15 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
         if "--debug" in arguments:
             raise
-        text = " ".join(str(error).split())
-        print(f"stairwise: {type(error).__name__}: {text[:500]} (--debug shows where)", file=sys.stderr)
+        print(f"stairwise: {type(error).__name__}: {one_line(error)} (--debug shows where)", file=sys.stderr)
         return 1
     return 1
+
+
+def one_line(error: Exception) -> str:
+    """An error's message on one printable line, whatever a bad argument has put into it."""
+    text = " ".join(str(error).split())
+    return "".join(ch if ch.isprintable() else "?" for ch in text)[:1000]
 
 
 def _leave(arguments: list[str], number: int) -> None:
@@ -239,6 +246,8 @@ def _run(options, fields) -> int:
     experiment = registry.experiment(options.target)
     if options.group is not None and not 1 <= options.group <= 65536:
         raise ConfigError(f"group={options.group} must lie in 1..65536")
+    if not options.save_every >= 0:
+        raise ConfigError(f"save-every={options.save_every} must be at least 0")
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.dry_run:
         return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json)
@@ -254,6 +263,7 @@ def _run(options, fields) -> int:
         group=options.group,
         progress=for_terminal(),
         command=command,
+        save_every=options.save_every,
     )
     summary.result(result, time.monotonic() - began, options.json)
     return 0
@@ -269,6 +279,8 @@ def _verify(options, fields) -> int:
     _check_seed(options.seed)
     check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)
     next(check, None)  # bad input is refused here, before the store is made
+    if options.dry_run:
+        return 0
     store = Store.open(options.store)
     rows = in_worker(
         lambda stop: list(

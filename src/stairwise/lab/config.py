@@ -126,23 +126,20 @@ def canonical(value: Any) -> str:
 
 def from_dict(cls: type[C], data: Mapping[str, Any], prefix: str = "") -> C:
     """The config that `as_dict` came from; unknown fields and bad values are refused by their full path."""
-    names = {field.name for field in dataclasses.fields(cls)}
+    fields = {field.name: field for field in dataclasses.fields(cls)}
     for name in data:
-        if name not in names:
-            raise ConfigError(unknown_field(prefix + name, sorted(prefix + n for n in names)))
+        if name not in fields:
+            raise ConfigError(unknown_field(prefix + name, sorted(prefix + n for n in fields)))
     values = {}
     for name, value in data.items():
         kind = _kinds(cls)[name]
-        if isinstance(kind, type) and issubclass(kind, Config):
-            if not isinstance(value, Mapping):
-                raise ConfigError(f"{prefix}{name}={value!r} must be a group of fields")
+        if isinstance(kind, type) and issubclass(kind, Config) and isinstance(value, Mapping):
             value = from_dict(kind, value, f"{prefix}{name}.")
-        values[name] = value
+        values[name] = _coerce(prefix + name, value, kind, fields[name].metadata)
     try:
         return cls(**values)
-    except ConfigError as error:
-        message = str(error)
-        raise ConfigError(message if message.startswith(prefix) else prefix + message) from None
+    except ConfigError as error:  # a cross-field rule, which knows its fields by their own names only
+        raise ConfigError(prefix + str(error)) from None
 
 
 def update(config: C, changes: Mapping[str, Any]) -> C:

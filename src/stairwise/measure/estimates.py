@@ -25,8 +25,8 @@ class Estimate(NamedTuple):
 def resample(strata: Shaped[np.ndarray, " n"], repeats: int, seed: int = 0) -> Float[np.ndarray, "repeats n"]:
     """Bootstrap weights: how much of each entry a sample holds, drawn with replacement inside each stratum.
 
-    A stratum of n gives n - 1 draws of weight n / (n - 1) (Rao and Wu, 1988): with n of weight 1 the variance would come
-    out n / (n - 1) times too small, which is a lot for five seeds. A stratum of one is always there.
+    A stratum of n gives n - 1 draws of weight n / (n - 1) (Rao and Wu, 1988): n draws of weight 1 would have a variance
+    n / (n - 1) times too small, which is a lot for five seeds. A stratum of one is always there.
     """
     if repeats < 1:
         raise ValueError(f"repeats={repeats} must be at least 1 (resample)")

@@ -131,6 +131,7 @@ def _named(run: StoredRun, name: str | None) -> bool:
 
 
 def run_line(run: StoredRun) -> dict[str, Any]:
+    changes = run.record.get("changes")
     return {
         "id": run.id,
         "experiment": run.experiment,
@@ -139,7 +140,7 @@ def run_line(run: StoredRun) -> dict[str, Any]:
         "started": run.started,
         "seconds": run.seconds,
         "command": run.command,
-        "changes": run.record.get("changes", {}),
+        "changes": changes if isinstance(changes, Mapping) else {},
     }
 
 

@@ -122,7 +122,7 @@ def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def seconds_of(run: Mapping[str, Any]) -> float:
     """What a trial cost: its share of its group's time; 0 where run.json does not say."""
-    cost = flat(run).get("timing.seconds_per_trial")
+    cost: Any = flat(run).get("timing.seconds_per_trial")
     return float(cost) if is_number(cost) and math.isfinite(cost) else 0.0
 
 

@@ -105,27 +105,13 @@ def the_loss_is_a_distance_between_attentions(config: Family, seed: int) -> Verd
     averaged = Exact(task, law, config.query_token)
     pairs = {
         "on the family": (exact.loss(population.one_hot_model(task, alpha, C)), onehot.loss(task, alpha, C)),
-        "any position block": (exact.loss(any_block), distance(task, alpha, population.one_hot_law(T), block)),
+        "any position block": (exact.loss(any_block), population.distance(task, alpha, population.one_hot_law(T), block)),
         "averaged over encodings (E.3)": (
             averaged.loss(population.stochastic_model(task, width, alpha, C)),
-            distance(task, alpha, law, C * np.eye(width)),
+            population.distance(task, alpha, law, C * np.eye(width)),
         ),
     }
     return identical(pairs)
-
-
-def distance(task: Task, alpha: float, law: np.ndarray, block: np.ndarray) -> float:
-    """(d/2) E_y ||Y/q - alpha E_E S_y||^2 for scores E^T block e_y."""
-    members, S = attentions(task, law, block)
-    return float(task.width / 2 * ((members / task.sparsity - alpha * S.mean(axis=0)) ** 2).sum(axis=1).mean())
-
-
-def attentions(task: Task, law: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Y of every subset, and S under every set of encodings: (subsets, T) and (encodings, subsets, T)."""
-    queries = population.queries(task, law)
-    scores = np.einsum("ntw,wv,snv->nst", law, block, np.asarray(queries.encoded), optimize=True)
-    S = np.exp(scores - scores.max(axis=2, keepdims=True))
-    return np.asarray(queries.members), S / S.sum(axis=2, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -341,9 +327,8 @@ def induction(task: Task, path, limits: np.ndarray, epsilon: float, violated: tu
     floor = onehot.phase_one_end(task, epsilon)
     reached = path.alpha >= floor
     if not reached.any():
-        return Verdict(
-            "fails", float(path.alpha.max()), floor, note="alpha did not finish Phase I", hypotheses=violated
-        )
+        note = f"alpha did not reach {floor:.4g} in {len(path.alpha) - 1} steps, so Phase II did not begin"
+        return Verdict("vacuous", float(path.alpha.max()), floor, hypotheses=violated, note=note)
     start = int(np.argmax(reached))
     first, second = path.alpha[: start + 1], path.alpha[start:]
     row = {"steps": len(path.alpha) - 1, "Phase I ends at step": start, "last alpha": second[-1], "last C": path.C[-1]}

@@ -42,6 +42,20 @@ def queries(task: Task, law: Law) -> Query:
     return Query(members, subset_encodings(law, chosen).swapaxes(0, 1))
 
 
+def attentions(task: Task, law: Law, block: Float[np.ndarray, "width width"]) -> tuple[np.ndarray, np.ndarray]:
+    """Y of every subset (subsets, T), and S for scores E^T block e_y under every set of encodings (encodings, subsets, T)."""
+    query = queries(task, law)
+    scores = np.einsum("ntw,wv,snv->nst", law, block, query.encoded, optimize=True)
+    S = np.exp(scores - scores.max(axis=2, keepdims=True))
+    return np.asarray(query.members), S / S.sum(axis=2, keepdims=True)
+
+
+def distance(task: Task, alpha: float, law: Law, block: Float[np.ndarray, "width width"]) -> float:
+    """Lemmas D.2 and E.3: (d/2) E_y ||Y/q - alpha E_E S_y||^2, the loss for V = alpha [I 0] and W = diag(0, block)."""
+    members, S = attentions(task, law, block)
+    return float(task.width / 2 * ((members / task.sparsity - alpha * S.mean(axis=0)) ** 2).sum(axis=1).mean())
+
+
 def space(task: Task, law: Law) -> Enumeration:
     """All (tokens, query) of the task under the law, tokens by their nodes."""
     nodes = spherical_nodes(task.length * task.width)

@@ -147,6 +147,12 @@ def mean_gradients(W: np.ndarray, V: np.ndarray, X: np.ndarray, members: np.ndar
     return -np.mean(terms, axis=0), grad_V
 
 
+def mean_output(W: np.ndarray, V: np.ndarray, X: np.ndarray, law: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """f^(s) = E_E[V Z S] at one example (X as d x T)."""
+    parts = [_softmax_parts(W, np.vstack([X, E.T]), query) for E, query in zip(law, queries, strict=True)]
+    return np.mean([V @ Z @ S for Z, S in parts], axis=0)
+
+
 def printed_outputs(W: np.ndarray, V: np.ndarray, X: np.ndarray, law: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """V Z E_E[S] as Lemma E.2 prints it: Z holds E, so it is another number for every E (one row each)."""
     parts = [_softmax_parts(W, np.vstack([X, E.T]), query) for E, query in zip(law, queries, strict=True)]

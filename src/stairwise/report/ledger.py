@@ -1,0 +1,96 @@
+"""The ledger as the page shows it: every claim with the newest stored verdict at its own sizes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stairwise.lab.contract import Claim, Verdict
+from stairwise.report.words import flat, is_number, plain
+
+# for those who do not see the colours
+SYMBOLS = {
+    "fails": "✗",
+    "not-reproduced": "≠",
+    "refuted": "⊥",
+    "vacuous": "∅",
+    "reported": "#",
+    "holds": "✓",
+    "skipped": "…",
+}
+LOOK_FIRST = ("fails", "not-reproduced", "refuted")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A verdict from the store, and where it comes from."""
+
+    claim: str
+    digest: str
+    verdict: Verdict
+    sizes: Mapping[str, Any]
+    seconds: Any = None
+    checked: Any = None
+    sources: frozenset[str] = frozenset()
+
+    @property
+    def age(self) -> tuple[float, str]:
+        """Sorts by time; the digest decides between equals, so that the choice never depends on the file system."""
+        return (float(self.checked) if is_number(self.checked) else 0.0, self.digest)
+
+    @property
+    def at(self) -> str:
+        return " ".join(f"{plain(path)}={plain(value)}" for path, value in flat(self.sizes).items())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim on the page: what was found at its own sizes, and at others."""
+
+    claim: Claim
+    verdict: Verdict
+    stored: Stored | None = None
+    elsewhere: tuple[Stored, ...] = ()
+    other_code: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """Those of the verdict's table."""
+        return list(dict.fromkeys(name for row in self.verdict.details for name in row))
+
+
+def parse(data: Mapping[str, Any], trial_sources: Mapping[str, Any]) -> Stored:
+    """A stored verdict from its data; ValueError where it is none. `trial_sources`: source hashes by trial digest."""
+    try:
+        found = dict(data["verdict"])
+        found["hypotheses"] = tuple(map(str, found.get("hypotheses", ())))
+        found["note"] = str(found.get("note", ""))
+        verdict = Verdict(**found)
+        sizes = data.get("sizes") or {}
+        inputs = [each for each in data.get("inputs") or () if isinstance(each, str)]
+        made_by = [data.get("source_hash"), *(trial_sources.get(digest) for digest in inputs)]
+        return Stored(
+            data["claim"],
+            data["digest"],
+            verdict,
+            dict(sizes),
+            data.get("seconds"),
+            data.get("checked"),
+            frozenset(each for each in made_by if isinstance(each, str)),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"not a verdict: {plain(error)[:200]}") from error
+
+
+def entry(claim: Claim, stored: Sequence[Stored], source_hash: str | None) -> Entry:
+    """The newest verdict at default sizes, and the newest at each of the others."""
+    newest: dict[str, Stored] = {}
+    for verdict in sorted(stored, key=lambda each: each.age):
+        newest[verdict.at] = verdict
+    own = newest.pop("", None)
+    elsewhere = tuple(newest[sizes] for sizes in sorted(newest))
+    if own is None:
+        run = " --run" if claim.judge is not None else ""
+        note = f"no verdict in the store: stairwise verify {claim.name}{run}"
+        return Entry(claim, Verdict("skipped", note=note), elsewhere=elsewhere)
+    other_code = source_hash is not None and any(each != source_hash for each in own.sources)
+    return Entry(claim, own.verdict, own, elsewhere, other_code)

@@ -1,0 +1,71 @@
+"""Printing to a terminal, or whole lines to anything else. All of it is text: no markup, no control codes."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from stairwise.report.listing import finite
+from stairwise.report.words import number, plain
+
+UNBOUNDED = 100_000  # columns of a file or a pipe: nothing is cut or wrapped there
+
+
+def open_console() -> Console:
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = UNBOUNDED
+    return console
+
+
+def new_table(*columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:
+    """Columns keep their width, except those in `wrap`, which share what a terminal has left."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in columns:
+        justify = "right" if name in right else "left"
+        table.add_column(name, justify=justify, no_wrap=name not in wrap, overflow="fold")
+    return table
+
+
+def cells(values: Iterable[Any], style: str = "") -> list[Text]:
+    return [value if isinstance(value, Text) else Text(plain(value), style=style) for value in values]
+
+
+def heading(console: Console, text: str, after: str = "") -> None:
+    console.print(Text(plain(text), style="bold") + Text(plain(after) and f"  {plain(after)}"))
+
+
+def print_pairs(console: Console, title: str, values: Mapping[str, Any]) -> None:
+    """A group of named values; nothing where there are none."""
+    if not values:
+        return
+    console.print()
+    heading(console, title)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in values.items():
+        grid.add_row(*cells([name, value]))
+    console.print(Padding.indent(grid, 2))
+
+
+def print_json(data: Any) -> None:
+    print(json.dumps(finite(data), indent=1, allow_nan=False, default=str))
+
+
+def print_rows(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Flat dictionaries as a table, with the columns of all of them."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = new_table(*map(plain, columns), wrap=tuple(map(plain, columns)))
+    for row in rows:
+        table.add_row(*cells(_short(row.get(name, "")) for name in columns))
+    console.print(table)
+
+
+def _short(value: Any) -> Any:
+    return number(value) if value is None or isinstance(value, float) else value
