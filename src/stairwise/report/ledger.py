@@ -62,8 +62,8 @@ def parse(data: Mapping[str, Any], trial_sources: Mapping[str, Any]) -> Stored:
     """A stored verdict from its data; ValueError where it is none. `trial_sources`: source hashes by trial digest."""
     try:
         found = dict(data["verdict"])
-        found["hypotheses"] = tuple(map(str, found.get("hypotheses", ())))
-        found["note"] = str(found.get("note", ""))
+        found["hypotheses"] = tuple(map(plain, found.get("hypotheses", ())))
+        found["note"] = plain(found.get("note", ""))
         verdict = Verdict(**found)
         sizes = data.get("sizes") or {}
         inputs = [each for each in data.get("inputs") or () if isinstance(each, str)]
@@ -89,8 +89,6 @@ def entry(claim: Claim, stored: Sequence[Stored], source_hash: str | None) -> En
     own = newest.pop("", None)
     elsewhere = tuple(newest[sizes] for sizes in sorted(newest))
     if own is None:
-        run = " --run" if claim.judge is not None else ""
-        note = f"no verdict in the store: stairwise verify {claim.name}{run}"
-        return Entry(claim, Verdict("skipped", note=note), elsewhere=elsewhere)
+        return Entry(claim, Verdict("skipped"), elsewhere=elsewhere)
     other_code = source_hash is not None and any(each != source_hash for each in own.sources)
     return Entry(claim, own.verdict, own, elsewhere, other_code)

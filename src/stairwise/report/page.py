@@ -28,7 +28,7 @@ from stairwise.report.pictures import pictures, when
 
 def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
     """Writes the page to `out`/index.html, whole or not at all, and returns its path."""
-    page = render(store, progress or Silent()).encode()
+    page = render(store, progress or Silent()).encode("utf-8", "replace")
     with explained(f"write the report to {out}"):
         replace_file(out / "index.html", page, out)
     return out / "index.html"
@@ -119,6 +119,7 @@ def _section(
         "pictures": [each for each in drawn if each.records or each.problem],
         "absent": [each for each in drawn if not each.records and not each.problem],
         "entries": rows,
+        "unchecked": sum(row.stored is None for row in rows),
         "counts": words.counted([row.verdict.status for row in rows], STATUSES),
         "trials": sum(record.experiment.startswith(f"{paper.id}/") for record in records),
     }

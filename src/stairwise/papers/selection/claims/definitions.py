@@ -141,7 +141,9 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int) -> Verdict:
         off_by = float(np.abs(np.abs(E) * np.sqrt(width) - 1).max())
         rows.append({"scheme": scheme, "inner product": encodings.coherence(E), "entry": off_by, "rounds": int(rounds)})
     chance = encodings.acceptance(task.length, width, config.threshold)
-    rows.append({"matrix accepted": chance.matrix, "last row accepted": chance.last_row, "draws a row": chance.draws_per_row})
+    rows.append(
+        {"matrix accepted": chance.matrix, "last row accepted": chance.last_row, "draws a row": chance.draws_per_row}
+    )
     inner, off_by = (max(row[name] for row in rows[:2]) for name in ("inner product", "entry"))
     return Verdict.worst(
         {
@@ -160,9 +162,7 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int) -> Verdict:
 def averaging_outputs_costs_less(config: Law, seed: int) -> Verdict:
     law = sets_of(config, seed)
     exact = Exact(config.task, law, config.query_token)
-    model = population.stochastic_model(
-        config.task, config.encoding_width, config.value_scale, config.attention_scale
-    )
+    model = population.stochastic_model(config.task, config.encoding_width, config.value_scale, config.attention_scale)
     inside, outside = exact.loss(model), exact.loss(model, exact.loss_averaged)
     row = {"L_in": inside, "L_out": outside, "sets of encodings": len(law)}
     return Verdict.at_most(inside, outside * (1 + 1e-14), details=(row,))

@@ -21,6 +21,7 @@ from stairwise.papers.selection.claims.sizes import (
     relative_error,
     room,
     theorem_hypotheses,
+    under,
 )
 from stairwise.papers.selection.config import Task
 
@@ -105,7 +106,10 @@ def the_loss_is_a_distance_between_attentions(config: Family, seed: int) -> Verd
     averaged = Exact(task, law, config.query_token)
     pairs = {
         "on the family": (exact.loss(population.one_hot_model(task, alpha, C)), onehot.loss(task, alpha, C)),
-        "any position block": (exact.loss(any_block), population.distance(task, alpha, population.one_hot_law(T), block)),
+        "any position block": (
+            exact.loss(any_block),
+            population.distance(task, alpha, population.one_hot_law(T), block),
+        ),
         "averaged over encodings (E.3)": (
             averaged.loss(population.stochastic_model(task, width, alpha, C)),
             population.distance(task, alpha, law, C * np.eye(width)),
@@ -166,16 +170,15 @@ def descent_stays_on_the_one_hot_family(config: Family, seed: int) -> Verdict:
         grad_W, grad_V = exact.gradient(model)
         model = type(model)(W=model.W - eta * grad_W, V=model.V - eta * grad_V)
     end = onehot.descend(task, eta, config.steps)
+    pairs = {
+        "grad W": (W, -attention * np.asarray(direction.W)),
+        "grad V": (V, -value * np.asarray(direction.V)),
+        f"W after {config.steps} steps": (model.W, end.C[-1] * np.asarray(direction.W)),
+        f"V after {config.steps} steps": (model.V, end.alpha[-1] * np.asarray(direction.V)),
+    }
     zero = config.query_token == 0
-    return identical(
-        {
-            "grad W": (W, -attention * np.asarray(direction.W)),
-            "grad V": (V, -value * np.asarray(direction.V)),
-            f"W after {config.steps} steps": (model.W, end.C[-1] * np.asarray(direction.W)),
-            f"V after {config.steps} steps": (model.V, end.alpha[-1] * np.asarray(direction.V)),
-        },
-        hypotheses=() if zero else (f"query_token={config.query_token:g} must be 0 (the lemma assumes it)",),
-    )
+    violated = () if zero else (f"query_token={config.query_token:g} must be 0 (the lemma assumes it)",)
+    return under(violated, identical(pairs))
 
 
 # --- the flow ---------------------------------------------------------------------------------------------------------
@@ -219,7 +222,9 @@ def descent_tends_to_the_flow(config: Limit, seed: int) -> Verdict:
         for name in ("error of alpha", "error of C")
         for coarse, fine in zip(rows, rows[1:], strict=False)
     ]
-    return Verdict.at_most(max(abs(order - 1) for order in orders), 0.1, details=tuple(rows), note="measured: |order - 1|")
+    return Verdict.at_most(
+        max(abs(order - 1) for order in orders), 0.1, details=tuple(rows), note="measured: |order - 1|"
+    )
 
 
 @LEDGER.theory(
@@ -246,13 +251,11 @@ def descent_is_faster_than_the_bound(config: Training, seed: int) -> Verdict:
         "bound": bound,
         "over (T-1)/(4 epsilon)": time / onehot.sharp_time(task, epsilon),
     }
-    violated = theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy)
-    return Verdict.worst(
-        {
-            "time": Verdict.at_most(time / bound, 1.0, hypotheses=violated, details=(row,)),
-            "loss at the bound": Verdict.at_most(float(onehot.loss(task, late.alpha[-1], late.C[-1])), epsilon),
-        }
-    )
+    verdicts = {
+        "time over its bound": Verdict.at_most(time / bound, 1.0, details=(row,)),
+        "loss at the bound": Verdict.at_most(float(onehot.loss(task, late.alpha[-1], late.C[-1])), epsilon),
+    }
+    return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), Verdict.worst(verdicts))
 
 
 @dataclass(frozen=True)
@@ -318,24 +321,34 @@ def the_induction_hypothesis_holds_at_every_step(config: Training, seed: int) ->
     epsilon, eta = config.accuracy * onehot.largest_epsilon(task), onehot.largest_learning_rate(task)
     steps = min(MOST_STEPS // 2, math.ceil(1.5 * onehot.time_to_loss(task, epsilon) / eta))
     path = onehot.descend(task, eta, steps)
-    limits = onehot.ceiling(task, onehot.named_attention(task, path.C), onehot.share_one_hot(task))
-    return induction(task, path, limits, epsilon, theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy))
+    verdict = induction(task, path, onehot.named_attention(task, path.C), onehot.share_one_hot(task), epsilon)
+    return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), verdict)
 
 
-def induction(task: Task, path, limits: np.ndarray, epsilon: float, violated: tuple[str, ...]) -> Verdict:
-    """The induction hypothesis along a path: (IH1), or (IH2) with its own ceiling."""
+def induction(task: Task, path, named: np.ndarray, share: float, epsilon: float) -> Verdict:
+    """(IH1) or (IH2), by its share, along a path with attention `named` on the named positions.
+
+    Above alpha*, alpha is measured by how much of the room up to its ceiling it takes.
+    """
     floor = onehot.phase_one_end(task, epsilon)
     reached = path.alpha >= floor
     if not reached.any():
         note = f"alpha did not reach {floor:.4g} in {len(path.alpha) - 1} steps, so Phase II did not begin"
-        return Verdict("vacuous", float(path.alpha.max()), floor, hypotheses=violated, note=note)
+        return Verdict("vacuous", float(path.alpha.max()), floor, note=note)
     start = int(np.argmax(reached))
     first, second = path.alpha[: start + 1], path.alpha[start:]
-    row = {"steps": len(path.alpha) - 1, "Phase I ends at step": start, "last alpha": second[-1], "last C": path.C[-1]}
+    star, limit = onehot.alpha_star(task, named[start:]), onehot.ceiling(task, named[start:], share)
+    row = {
+        "points": len(path.alpha),
+        "Phase I ends at": float(path.times[start]),
+        "largest alpha/ceiling": float(np.max(second / limit)),
+        "last alpha": float(second[-1]),
+        "last C": float(path.C[-1]),
+    }
     return Verdict.worst(
         {
-            "alpha over its ceiling": Verdict.at_most(
-                float(np.max(second / limits[start:])), 1.0, hypotheses=violated, details=(row,)
+            "(alpha - alpha*)/(ceiling - alpha*)": Verdict.at_most(
+                float(np.max((second - star) / (limit - star))), 1.0, details=(row,)
             ),
             "least alpha minus its floor": Verdict.at_least(float(second.min() - floor), 0.0),
             "smallest step of C": Verdict.at_least(float(np.diff(path.C).min()), 0.0),
@@ -354,7 +367,6 @@ def training_has_two_stages(config: Training, seed: int) -> Verdict:
     task = config.task
     T, q = task.length, task.sparsity
     epsilon = config.accuracy * onehot.largest_epsilon(task)
-    violated = theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy)
     half = onehot.time_to_attention(task, math.log((T - q) / q))
     end = onehot.time_to_attention(task, onehot.attention_threshold(task, epsilon))
     bounds = onehot.first_stage_time(task, epsilon), onehot.second_stage_time(task, epsilon)
@@ -362,13 +374,12 @@ def training_has_two_stages(config: Training, seed: int) -> Verdict:
     losses = onehot.loss(task, late.alpha, late.C)
     exponent = float(np.log2(losses[1] / losses[0]))
     row = {"eta t at s=1/(2q)": half, "eta t at s=(1-x)/q": end, "over T^2 log T": half / (T**2 * math.log(T))}
-    return Verdict.worst(
-        {
-            "first stage over its bound": Verdict.at_most(half / bounds[0], 1.0, hypotheses=violated, details=(row,)),
-            "second stage over its bound": Verdict.at_most((end - half) / bounds[1], 1.0),
-            "|exponent + 1| of the late loss": Verdict.at_most(abs(exponent + 1), 0.02),
-        }
-    )
+    verdicts = {
+        "first stage over its bound": Verdict.at_most(half / bounds[0], 1.0, details=(row,)),
+        "second stage over its bound": Verdict.at_most((end - half) / bounds[1], 1.0),
+        "|exponent + 1| of the late loss": Verdict.at_most(abs(exponent + 1), 0.02),
+    }
+    return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), Verdict.worst(verdicts))
 
 
 @LEDGER.theory(
@@ -381,7 +392,7 @@ def the_corrected_threshold_is_enough(config: Training, seed: int) -> Verdict:
     epsilon = config.accuracy * onehot.largest_epsilon(config.task)
     missing = onehot.leak(config.task, onehot.attention_threshold(config.task, epsilon))
     violated = theorem_hypotheses(config.task) + accuracy_hypothesis(config.accuracy)
-    return Verdict.at_most(float(missing), onehot.slack(config.task, epsilon), hypotheses=violated)
+    return under(violated, Verdict.at_most(float(missing), onehot.slack(config.task, epsilon)))
 
 
 @LEDGER.theory(
@@ -393,12 +404,11 @@ def the_corrected_threshold_is_enough(config: Training, seed: int) -> Verdict:
 def the_printed_threshold_is_too_low(config: Training, seed: int) -> Verdict:
     epsilon = config.accuracy * onehot.largest_epsilon(config.task)
     C = onehot.attention_threshold_printed(config.task, epsilon)
-    violated = theorem_hypotheses(config.task) + accuracy_hypothesis(config.accuracy)
-    return Verdict.at_most(
+    verdict = Verdict.at_most(
         float(onehot.leak(config.task, C)),
         onehot.slack(config.task, epsilon),
         otherwise="refuted",
-        hypotheses=violated,
         note="the proof of Theorem D.4 drops a factor T-q inside the logarithm; Corollary E.8 has it",
         details=({"C printed": C, "C needed": onehot.attention_threshold(config.task, epsilon)},),
     )
+    return under(theorem_hypotheses(config.task) + accuracy_hypothesis(config.accuracy), verdict)

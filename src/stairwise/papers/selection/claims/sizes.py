@@ -1,5 +1,6 @@
 """What the claims share: the sizes they take, the hypotheses of the theorems, and how two arrays are compared."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -109,6 +110,16 @@ def theorem_hypotheses(task: Task, **more: tuple[float, float]) -> tuple[str, ..
 def accuracy_hypothesis(accuracy: float) -> tuple[str, ...]:
     """epsilon must lie below the theorem's largest."""
     return () if accuracy < 1 else (f"accuracy={accuracy:g} must be below 1",)
+
+
+def under(violated: tuple[str, ...], verdict: Verdict) -> Verdict:
+    """The verdict of a statement with hypotheses: where some are violated, a false conclusion says nothing against it."""
+    if violated and verdict.status in ("fails", "refuted"):
+        note = "; ".join(
+            filter(None, [verdict.note, "the conclusion does not hold here, and the hypotheses are not met"])
+        )
+        verdict = dataclasses.replace(verdict, status="vacuous", note=note)
+    return dataclasses.replace(verdict, hypotheses=verdict.hypotheses + violated)
 
 
 def relative_error(a: Any, b: Any) -> float:

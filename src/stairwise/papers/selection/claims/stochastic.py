@@ -8,7 +8,7 @@ from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.laws import Exact, Law, sets_of
 from stairwise.papers.selection.claims.ledger import LEDGER
-from stairwise.papers.selection.claims.sizes import TOLERANCE, Codes, identical
+from stairwise.papers.selection.claims.sizes import TOLERANCE, Codes, identical, under
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ def the_printed_average_depends_on_the_encodings(config: Law, seed: int) -> Verd
 
 def on_family(config: Law, law: np.ndarray):
     """The exact losses, and the model W = C diag(0, I), V = alpha [I 0]."""
-    model = population.stochastic_model(
-        config.task, config.encoding_width, config.value_scale, config.attention_scale
-    )
+    model = population.stochastic_model(config.task, config.encoding_width, config.value_scale, config.attention_scale)
     return Exact(config.task, law, config.query_token), model
 
 
@@ -169,12 +167,11 @@ def descent_stays_on_the_stochastic_family(config: Law, seed: int) -> Verdict:
     path = stochastic.descend(task, width, overlaps, eta, config.steps)
     pairs[f"W after {config.steps} steps"] = (model.W, path.C[-1] * W_star)
     pairs[f"V after {config.steps} steps"] = (model.V, path.alpha[-1] * V_star)
-    return Verdict.worst(
-        {
-            "invariance": identical(pairs, hypotheses=whole_law(config)),
-            "increments of C outside their bounds by": bounds_on_increments(config, overlaps, path),
-        }
-    )
+    verdicts = {
+        "invariance": identical(pairs),
+        "increments of C outside their bounds by": bounds_on_increments(config, overlaps, path),
+    }
+    return under(whole_law(config), Verdict.worst(verdicts))
 
 
 def bounds_on_increments(config: Law, overlaps: np.ndarray, path) -> Verdict:
@@ -203,14 +200,14 @@ def the_printed_value_increment_has_a_wrong_sign(config: Law, seed: int) -> Verd
     sizes = config.task, config.value_scale, float(S.named.mean()), float(S.leak.mean())
     true = -float(exact.gradient(model)[1][0, 0])
     printed, corrected = stochastic.value_slope_printed(*sizes), stochastic.value_slope(*sizes)
-    return Verdict.at_most(
+    verdict = Verdict.at_most(
         abs(printed / true - 1),
         TOLERANCE,
         otherwise="refuted",
-        hypotheses=whole_law(config),
         note="the last term needs a minus; the form with alpha* that the proof goes on with is right",
         details=({"-grad V": true, "printed": printed, "with a minus": corrected},),
     )
+    return under(whole_law(config), verdict)
 
 
 # --- symmetries -------------------------------------------------------------------------------------------------------
@@ -234,7 +231,9 @@ def changed_by(config: Codes, seed: int, changes) -> Verdict:
     before = attention(law), gram(law)
     moved = [(np.abs(attention(E) - before[0]).max(), np.abs(gram(E) - before[1]).max()) for E in changes(law)]
     of_S, of_gram = (float(max(column)) for column in zip(*moved, strict=True))
-    return Verdict.at_most(max(of_S, of_gram), ROUNDING, details=({"change of S": of_S, "change of the Gram": of_gram},))
+    return Verdict.at_most(
+        max(of_S, of_gram), ROUNDING, details=({"change of S": of_S, "change of the Gram": of_gram},)
+    )
 
 
 @LEDGER.theory(
@@ -279,7 +278,7 @@ def moments(config: Law, seed: int) -> np.ndarray:
 def off_diagonals_vanish(config: Law, seed: int) -> Verdict:
     M = moments(config, seed)
     diagonal = M * np.eye(config.encoding_width)
-    return identical({"moments": (M, diagonal)}, hypotheses=whole_law(config))
+    return under(whole_law(config), identical({"moments": (M, diagonal)}))
 
 
 @LEDGER.theory(
@@ -291,7 +290,7 @@ def off_diagonals_vanish(config: Law, seed: int) -> Verdict:
 def diagonals_are_constant(config: Law, seed: int) -> Verdict:
     diagonal = np.diagonal(moments(config, seed), axis1=-2, axis2=-1)
     means = np.broadcast_to(diagonal.mean(axis=-1, keepdims=True), diagonal.shape)
-    return identical({"diagonals": (diagonal, means)}, hypotheses=whole_law(config))
+    return under(whole_law(config), identical({"diagonals": (diagonal, means)}))
 
 
 @LEDGER.theory(
@@ -306,7 +305,7 @@ def mean_attention_takes_two_values(config: Law, seed: int) -> Verdict:
     mean, T, q = S.mean(axis=0), config.task.length, config.task.sparsity
     named = (mean * members).sum() / members.sum()
     two_values = np.where(members > 0, named, (1 - q * named) / (T - q))
-    return identical({"E_E S_y": (mean, two_values)}, hypotheses=whole_law(config))
+    return under(whole_law(config), identical({"E_E S_y": (mean, two_values)}))
 
 
 @LEDGER.theory(

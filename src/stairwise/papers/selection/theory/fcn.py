@@ -29,7 +29,7 @@ def best_head_risk(first_layer: Layer, moment: Float[np.ndarray, "length length"
     inputs = first_layer.shape[1]
     _, singular, basis = np.linalg.svd(first_layer, full_matrices=True)
     seen = int((singular > 1e-10 * max(singular.max(initial=0.0), 1e-300)).sum())
-    kernel = basis[seen:].reshape(inputs - seen, -1, width)
+    kernel = basis[seen:].reshape(inputs - seen, inputs // width, width)
     return float(np.einsum("ktd,ts,ksd->", kernel, moment, kernel, optimize=True))
 
 

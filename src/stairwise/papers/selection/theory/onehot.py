@@ -15,8 +15,6 @@ from scipy.integrate import solve_ivp
 from stairwise.papers.selection.config import Task
 
 Number = float | Float[np.ndarray, "..."]
-Matrix = Float[np.ndarray, "rows columns"]
-Vector = Float[np.ndarray, " size"]
 
 
 class Trajectory(NamedTuple):
@@ -72,7 +70,13 @@ def _slopes(T: int, q: int, d: int, alpha: Any, C: Any, exp: Callable) -> tuple[
     return s - alpha * (q * s * s + u * u / (T - q)), alpha * d / (T - 1) * s * u * drive
 
 
-def example_gradients(W: Matrix, V: Matrix, Z: Matrix, members: Vector, query: Vector) -> tuple[Matrix, Matrix]:
+def example_gradients(
+    W: Float[np.ndarray, "joint joint"],
+    V: Float[np.ndarray, "width joint"],
+    Z: Float[np.ndarray, "joint length"],
+    members: Float[np.ndarray, " length"],
+    query: Float[np.ndarray, " joint"],
+) -> tuple[Float[np.ndarray, "joint joint"], Float[np.ndarray, "width joint"]]:
     """Lemma D.1 at one example: the gradients of (1/2)||X Y/q - V Z S||^2 in W and V, Z = [X; E] with columns z_i.
 
     grad_W = -Z (diag S - S S^T) Z^T V^T r z_query^T and grad_V = -r (Z S)^T, with r = X Y/q - V Z S.

@@ -112,17 +112,30 @@ def _drive(task: Task, alpha: float, u: float) -> float:
 
 # --- the gradient lemmas for any finite law ---------------------------------------------------------------------------
 
+Attentions = Float[np.ndarray, "encodings subsets length"]
+Members = Float[np.ndarray, "subsets length"]
+Weights = Float[np.ndarray, "joint joint"]
+Values = Float[np.ndarray, "width joint"]
+Tokens = Float[np.ndarray, "width length"]  # columns, as the paper writes X
+Law = Float[np.ndarray, "encodings length encoding"]
+Queries = Float[np.ndarray, "encodings joint"]
 
-def value_gradient(task: Task, alpha: float, S: np.ndarray, members: np.ndarray) -> float:
-    """Lemma E.4: grad_V L_in = (that) [I 0]; S is (encodings, subsets, T), `members` holds Y as (subsets, T)."""
+
+def value_gradient(task: Task, alpha: float, S: Attentions, members: Members) -> float:
+    """Lemma E.4: grad_V L_in = (this number) [I 0], for attention S and indicators Y of every subset."""
     mean = S.mean(axis=0)
     hit = (mean * members).sum(axis=1) / task.sparsity
     return float((-hit + alpha * (mean**2).sum(axis=1)).mean())
 
 
 def position_gradient(
-    task: Task, alpha: float, S: np.ndarray, members: np.ndarray, law: np.ndarray, queries: np.ndarray
-) -> np.ndarray:
+    task: Task,
+    alpha: float,
+    S: Attentions,
+    members: Members,
+    law: Law,
+    queries: Float[np.ndarray, "encodings subsets encoding"],
+) -> Float[np.ndarray, "encoding encoding"]:
     """Lemma E.5: the position block of grad_W L_in, -d alpha E[ E (diag S - S S^T)(Y/q - alpha E_E S) e_y^T ]."""
     residual = members / task.sparsity - alpha * S.mean(axis=0)
     centred = S * (residual - (S * residual).sum(axis=2, keepdims=True))
@@ -130,40 +143,46 @@ def position_gradient(
     return -task.width * alpha * block / (S.shape[0] * S.shape[1])
 
 
-def mean_gradients(W: np.ndarray, V: np.ndarray, X: np.ndarray, members: np.ndarray, law: np.ndarray, queries: np.ndarray):
-    """Lemma E.2 in the form that is true: the average over E is taken of V Z S, not of S alone.
+def mean_gradients(
+    W: Weights, V: Values, X: Tokens, members: Float[np.ndarray, " length"], law: Law, queries: Queries
+) -> tuple[Weights, Values]:
+    """Lemma E.2 in the form that is defined: the average over E is taken of V Z S, not of S alone.
 
-    At one example (X as d x T), r = X Y/q - E_E[V Z S]: grad_W = -E_E[ Z (diag S - S S^T) Z^T V^T r z_query^T ] and
+    At one example, r = X Y/q - E_E[V Z S]: grad_W = -E_E[ Z (diag S - S S^T) Z^T V^T r z_query^T ] and
     grad_V = -r E_E[Z S]^T; `queries` holds z_query, one row for each E.
     """
-    parts = [_softmax_parts(W, np.vstack([X, E.T]), query) for E, query in zip(law, queries, strict=True)]
-    output = np.mean([V @ Z @ S for Z, S in parts], axis=0)
-    r = X @ members / members.sum() - output
-    grad_V = -np.outer(r, np.mean([Z @ S for Z, S in parts], axis=0))
-    terms = [
-        np.outer(Z @ (S * (Z.T @ V.T @ r - S @ (Z.T @ V.T @ r))), query)
-        for (Z, S), query in zip(parts, queries, strict=True)
-    ]
-    return -np.mean(terms, axis=0), grad_V
+    parts = _attended(W, X, law, queries)
+    r = X @ members / members.sum() - mean_output(W, V, X, law, queries)
+    terms = []
+    for (Z, S), query in zip(parts, queries, strict=True):
+        pull = Z.T @ V.T @ r
+        terms.append(np.outer(Z @ (S * (pull - S @ pull)), query))
+    return -np.mean(terms, axis=0), -np.outer(r, np.mean([Z @ S for Z, S in parts], axis=0))
 
 
-def mean_output(W: np.ndarray, V: np.ndarray, X: np.ndarray, law: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """f^(s) = E_E[V Z S] at one example (X as d x T)."""
-    parts = [_softmax_parts(W, np.vstack([X, E.T]), query) for E, query in zip(law, queries, strict=True)]
-    return np.mean([V @ Z @ S for Z, S in parts], axis=0)
+def mean_output(W: Weights, V: Values, X: Tokens, law: Law, queries: Queries) -> Float[np.ndarray, " width"]:
+    """f^(s) = E_E[V Z S] at one example."""
+    return np.mean([V @ Z @ S for Z, S in _attended(W, X, law, queries)], axis=0)
 
 
-def printed_outputs(W: np.ndarray, V: np.ndarray, X: np.ndarray, law: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """V Z E_E[S] as Lemma E.2 prints it: Z holds E, so it is another number for every E (one row each)."""
-    parts = [_softmax_parts(W, np.vstack([X, E.T]), query) for E, query in zip(law, queries, strict=True)]
+def printed_outputs(
+    W: Weights, V: Values, X: Tokens, law: Law, queries: Queries
+) -> Float[np.ndarray, "encodings width"]:
+    """V Z E_E[S] as Lemma E.2 prints it: Z holds E, so it is another vector for every E (one row each)."""
+    parts = _attended(W, X, law, queries)
     mean = np.mean([S for _, S in parts], axis=0)
     return np.array([V @ Z @ mean for Z, _ in parts])
 
 
-def _softmax_parts(W: np.ndarray, Z: np.ndarray, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    logits = Z.T @ W @ query
-    S = np.exp(logits - logits.max())
-    return Z, S / S.sum()
+def _attended(W: Weights, X: Tokens, law: Law, queries: Queries) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Z = [X; E] and S = softmax(Z^T W z_query) for every E."""
+    found = []
+    for E, query in zip(law, queries, strict=True):
+        Z = np.vstack([X, E.T])
+        logits = Z.T @ W @ query
+        S = np.exp(logits - logits.max())
+        found.append((Z, S / S.sum()))
+    return found
 
 
 # --- dynamics ---------------------------------------------------------------------------------------------------------
@@ -264,5 +283,3 @@ def ih2_ceiling(task: Task, encoding_width: int, s: onehot.Number) -> onehot.Num
 def late_slope(encoding_width: int) -> float:
     """4/d_e: the leading-order slope of 1/L in eta t, were all overlaps zero."""
     return 4 / encoding_width
-
-

@@ -1,0 +1,120 @@
+"""A paper that is not installed: two experiments, three claims, and figures that can fail. Nothing is run to store it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+from stairwise.lab.config import Config, option
+from stairwise.lab.contract import Experiment, Figure, Ledger, Outcome, Paper, Preset, Trial, Verdict
+from stairwise.lab.store import Store
+
+HOSTILE = "<script>alert('stairwise')</script>[/red]\x1b[31m&\"'"
+
+
+@dataclass(frozen=True)
+class Walk(Config):
+    """The config of both experiments."""
+
+    steps: int = option(20, "steps", low=1)
+    rate: float = option(0.1, "learning rate", above=0.0, high=1.0, numeric=True)
+    hops: tuple[int, ...] = option((1, 2), "hops")
+    kind: str = option("plain", "kind of walk", choices=("plain", "lazy"))
+
+
+def curves(records: Sequence[Any]):
+    """Every metric of every record."""
+    figure, axes = plt.subplots()
+    for record in records:
+        for name in record.names():
+            axes.plot(*record.series(name), label=name)
+    axes.legend()
+    return figure
+
+
+def too_large(records: Sequence[Any]):
+    """A drawing of many points, too large as SVG."""
+    figure, axes = plt.subplots()
+    axes.plot([k % 97 for k in range(20_000)], marker="o")
+    return figure
+
+
+def broken(records: Sequence[Any]):
+    """Leaves a figure open and fails."""
+    plt.figure()
+    raise RuntimeError(f"no such thing: {HOSTILE}")
+
+
+LEDGER = Ledger()
+
+
+@LEDGER.theory("thm1", kind="bound", says="the walk ends", cases=Walk(), aliases=("lem2",))
+def ends(config: Walk, seed: int) -> Verdict:
+    return Verdict.at_most(1e-13, 1e-12)
+
+
+@LEDGER.theory("thm2", kind="identity", says="1 < 2 & 2 > 1", cases=Walk())
+def order(config: Walk, seed: int) -> Verdict:
+    return Verdict.at_least(1, 2)
+
+
+@LEDGER.empirical("fig1", experiment="walk", says="walks converge")
+def converge(records: list[Any]) -> Verdict:
+    return Verdict.reported(1.0)
+
+
+NAME = "tests.report.tiny"
+WALK = Experiment(
+    "walk",
+    "a walk",
+    Walk,
+    {
+        "quick": Preset(Walk(), {"slow": {}, "fast": {"rate": 1.0}}, seeds=2),
+        "gpu": Preset(Walk(steps=500), {"slow": {}, "fast": {"rate": 1.0}}, seeds=3, group=6),
+        "paper": Preset(Walk(steps=900), seeds=1, hours=3.0),
+    },
+    f"{NAME}:nothing",
+    (
+        Figure("fig1", "Walks & their ends", f"{NAME}:curves", headline=True),
+        Figure("fig2", "A large drawing", f"{NAME}:too_large"),
+        Figure("fig3", "A broken drawing", f"{NAME}:broken"),
+    ),
+)
+CLIMB = Experiment(
+    "climb", "a climb", Walk, {"quick": Preset(Walk())}, "", (Figure("fig4", "A climb", f"{NAME}:curves"),)
+)
+PAPER = Paper(
+    "tiny", "On Walks & Climbs", "A. Author", 2024, "-", "walks end", tuple(LEDGER.claims), (WALK, CLIMB)
+)  # fmt: skip
+
+RUN = {
+    "device": {"platform": "cpu", "kind": "cpu", "count": 1},
+    "versions": {"python": "3.11", "jax": "0.10", "absent": None},
+    "machine": {"cores": 2, "processor": "Abacus"},
+    "source_hash": "0" * 64,
+    "group_width": 1,
+    "timing": {"started": 1.7e9, "seconds": 3.0, "seconds_per_trial": 1.5},
+}
+
+
+def outcome(trial: Trial, metric: str = "loss") -> Outcome:
+    made = Outcome(arrays={"weights": [[float(trial.seed)] * 3] * 2})
+    for step in range(0, 30, 10):
+        made.add("main", step, {metric: 1 / (1 + step + trial.seed), "accuracy": step / 30})
+    return made
+
+
+def fill(store: Store, preset: str = "quick", metric: str = "loss", run: dict[str, Any] = RUN) -> list[Trial]:
+    """Stores the trials of a preset of `walk`."""
+    trials = PAPER.experiment("walk").trials(preset)
+    for trial in trials:
+        store.write(trial, outcome(trial, metric), run)
+    return trials
+
+
+def keep(store: Store, claim: str, verdict: Verdict, digest: str = "a" * 20, checked: float = 1.7e9, **more) -> None:
+    """Stores a verdict as a check of claims does."""
+    fields = ("status", "measured", "required", "margin", "note", "hypotheses", "details")
+    data = {"claim": claim, "verdict": {name: getattr(verdict, name) for name in fields}, "seconds": 0.5, "sizes": {}}
+    store.write_verdict(claim, digest, {**data, "inputs": [], "checked": checked, **more})
