@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.nn.positions import LearnedPositions, NoPositions, RotaryPositions, random_positions
+from stairwise.nn.positions import LearnedPositions, NoPositions, RotaryPositions, lookup, random_positions
 from tests.helpers import assert_close
 from tests.reference import transformer as dense
 
@@ -34,12 +34,19 @@ def test_learned_positions_add_the_row_of_the_table():
     assert LearnedPositions(table).limit == 8
 
 
-def test_a_position_beyond_the_learned_table_is_nan_and_not_another_row():
-    added = LearnedPositions(jnp.ones((4, WIDTH), dtype=jnp.float32)).add(
-        vectors(1)[:, 0], jnp.array([0, 3, 4, 1, 9], dtype=jnp.int32)
-    )
-    np.testing.assert_array_equal(np.isnan(added).all(axis=1), [False, False, True, False, True])
-    assert np.isfinite(added[jnp.array([0, 1, 3])]).all()
+def test_a_position_outside_the_learned_table_is_nan_and_not_another_row():
+    positions = jnp.array([0, 3, 4, -1, 9], dtype=jnp.int32)
+    added = LearnedPositions(jnp.ones((4, WIDTH), dtype=jnp.float32)).add(vectors(1)[:, 0], positions)
+    np.testing.assert_array_equal(np.isnan(added), np.repeat([[False], [False], [True], [True], [True]], WIDTH, axis=1))
+
+
+def test_lookup_equals_indexing_to_the_bit_and_so_does_its_gradient():
+    table = jax.random.normal(jax.random.key(6), (7, WIDTH), jnp.float32)
+    indices = jnp.array([6, 0, 3, 3, 1], dtype=jnp.int32)
+    np.testing.assert_array_equal(lookup(table, indices), table[indices])
+    slopes = jax.random.normal(jax.random.key(7), (LENGTH, WIDTH), jnp.float32)
+    gradient = jax.grad(lambda table: jnp.sum(slopes * lookup(table, indices)))(table)
+    np.testing.assert_array_equal(gradient, jax.grad(lambda table: jnp.sum(slopes * table[indices]))(table))
 
 
 @pytest.mark.parametrize("base", [10000.0, 50.0])

@@ -16,10 +16,9 @@ def forward(model, inputs, *, positions=None, present=None):
     stream = _embed(model, inputs, positions)
     visible = [[k for k in range(length) if present[k] and (k <= q or not model.causal)] for q in range(length)]
     rotary_base = getattr(model.positions, "base", None)
-    depth = model.blocks.mlp.expand.bias.shape[0]
     every_weight = []
-    for layer in range(depth):
-        stream, weights = _block(model.blocks, layer, stream, visible, positions, rotary_base)
+    for block in model.blocks:
+        stream, weights = _block(block, stream, visible, positions, rotary_base)
         every_weight.append(weights)
     head = np.asarray(model.table if model.head is None else model.head)
     return layer_norm(stream, model.norm) @ head.T, np.stack(every_weight)
@@ -54,14 +53,13 @@ def attention(queries, keys, values, visible):
     return weights @ values, weights
 
 
-def layer_norm(stream, norm, layer=None):
+def layer_norm(stream, norm):
     """(x - mean) / sqrt(variance + 1e-5) * gain + bias for every row; a model without norms returns x itself."""
     if norm is None:
         return stream
-    gain, bias = (np.asarray(a) if layer is None else np.asarray(a)[layer] for a in (norm.weight, norm.bias))
     mean = stream.mean(axis=1, keepdims=True)
     variance = ((stream - mean) ** 2).mean(axis=1, keepdims=True)
-    return (stream - mean) / np.sqrt(variance + 1e-5) * gain + bias
+    return (stream - mean) / np.sqrt(variance + 1e-5) * np.asarray(norm.weight) + np.asarray(norm.bias)
 
 
 def gelu(x):
@@ -74,18 +72,19 @@ def _embed(model, inputs, positions):
     return stream if table is None else stream + np.asarray(table)[positions]
 
 
-def _block(blocks, layer, stream, visible, positions, rotary_base):
-    mixed, weights = _attention(blocks.attention, layer, stream, blocks.attention_norm, visible, positions, rotary_base)
-    stream = stream + mixed if blocks.attention_residual else mixed
-    hidden = gelu(_linear(blocks.mlp.expand, layer, layer_norm(stream, blocks.mlp_norm, layer)))
-    update = _linear(blocks.mlp.contract, layer, hidden)
-    return stream + update if blocks.mlp_residual else update, weights
+def _block(block, stream, visible, positions, rotary_base):
+    normed = layer_norm(stream, block.attention_norm)
+    mixed, weights = _attention(block.attention, normed, visible, positions, rotary_base)
+    stream = stream + mixed if block.attention_residual else mixed
+    hidden = gelu(_linear(block.mlp.expand, layer_norm(stream, block.mlp_norm)))
+    update = _linear(block.mlp.contract, hidden)
+    return stream + update if block.mlp_residual else update, weights
 
 
-def _attention(module, layer, stream, norm, visible, positions, rotary_base):
-    width, heads = stream.shape[1], module.heads
+def _attention(module, normed, visible, positions, rotary_base):
+    width, heads = normed.shape[1], module.heads
     head_width = width // heads
-    fused = _linear(module.qkv, layer, layer_norm(stream, norm, layer))
+    fused = _linear(module.qkv, normed)
     outputs, every_weight = [], []
     for head in range(heads):
         start = head * head_width
@@ -95,8 +94,8 @@ def _attention(module, layer, stream, norm, visible, positions, rotary_base):
         output, weights = attention(queries, keys, values, visible)
         outputs.append(output)
         every_weight.append(weights)
-    return _linear(module.out, layer, np.concatenate(outputs, axis=1)), np.stack(every_weight)
+    return _linear(module.out, np.concatenate(outputs, axis=1)), np.stack(every_weight)
 
 
-def _linear(linear, layer, x):
-    return x @ np.asarray(linear.weight)[layer] + np.asarray(linear.bias)[layer]
+def _linear(linear, x):
+    return x @ np.asarray(linear.weight) + np.asarray(linear.bias)

@@ -1,4 +1,4 @@
-"""A real run in a process of its own, killed, interrupted and starved: nothing is lost, nothing half-written is believed."""
+"""A real run in its own process, killed, interrupted and starved: nothing is lost, nothing half-written believed."""
 
 import os
 import random

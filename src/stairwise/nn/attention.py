@@ -106,8 +106,8 @@ class Linear(eqx.Module):
 class Cache(eqx.Module):
     """Keys and values of the positions decoded so far; entries at later positions are zeros that the mask hides."""
 
-    keys: Float[Array, "*layers total heads head_width"]
-    values: Float[Array, "*layers total heads head_width"]
+    keys: Float[Array, "total heads head_width"]
+    values: Float[Array, "total heads head_width"]
 
 
 class MultiHeadAttention(eqx.Module):

@@ -64,6 +64,7 @@ def parse(data: Mapping[str, Any], trial_sources: Mapping[str, Any]) -> Stored:
         found = dict(data["verdict"])
         found["hypotheses"] = tuple(map(plain, found.get("hypotheses", ())))
         found["note"] = plain(found.get("note", ""))
+        found["details"] = tuple(dict(row) for row in found.get("details", ()))
         verdict = Verdict(**found)
         sizes = data.get("sizes") or {}
         inputs = [each for each in data.get("inputs") or () if isinstance(each, str)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from stairwise.lab import api
 from stairwise.lab.contract import Experiment, Figure
@@ -107,16 +108,25 @@ def _picture(figure: Figure, experiment: Experiment, preset: str, records: tuple
 
 
 def _drawn(figure: Figure, records: tuple[StoredTrial, ...]) -> tuple[str, int]:
-    """The drawing as a data URI (SVG; PNG where that would be too large), and its width in pixels."""
+    """The drawing as a data URI (SVG; PNG where that would be too large or broken), and its width in pixels."""
     drawing = api.draw(figure, records)
     width = round(float(drawing.get_figwidth()) * PIXELS_PER_INCH)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "figure.svg")
         api.save_figure(drawing, path)
-        if path.stat().st_size > SVG_BYTES:
+        if path.stat().st_size > SVG_BYTES or not _well_formed(path):
             path = path.with_suffix(".png")
             api.save_figure(drawing, path)
         return f"data:{KINDS[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}", width
+
+
+def _well_formed(svg: Path) -> bool:
+    """A control code in a label is a letter to Matplotlib and an error to every reader of XML."""
+    try:
+        ElementTree.parse(svg)
+    except ElementTree.ParseError:
+        return False
+    return True
 
 
 def _message(error: Exception) -> str:

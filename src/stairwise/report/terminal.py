@@ -4,28 +4,35 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from stairwise.report.listing import finite
-from stairwise.report.words import number, plain
+from stairwise.report.words import is_number, number, plain
 
-UNBOUNDED = 100_000  # columns of a file or a pipe: nothing is cut or wrapped there
+UNBOUNDED = 100_000  # columns
+
+
+class Lines(Console):
+    """A console for files and pipes: no line is cut, wrapped or filled up with spaces."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        with self.capture() as captured:
+            super().print(*objects, **options)
+        self.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 
 def open_console() -> Console:
+    """Standard output as it is now."""
     console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = UNBOUNDED
-    return console
+    return console if console.is_terminal else Lines(markup=False, highlight=False, emoji=False, width=UNBOUNDED)
 
 
 def new_table(*columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:
     """Columns keep their width, except those in `wrap`, which share what a terminal has left."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for name in columns:
         justify = "right" if name in right else "left"
         table.add_column(name, justify=justify, no_wrap=name not in wrap, overflow="fold")
@@ -61,7 +68,9 @@ def print_json(data: Any) -> None:
 def print_rows(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     """Flat dictionaries as a table, with the columns of all of them."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    table = new_table(*map(plain, columns), wrap=tuple(map(plain, columns)))
+    numbers = [name for name in columns if all(is_number(row[name]) for row in rows if row.get(name) is not None)]
+    titles = {name: plain(name) for name in columns}
+    table = new_table(*titles.values(), right=[titles[name] for name in numbers], wrap=list(titles.values()))
     for row in rows:
         table.add_row(*cells(_short(row.get(name, "")) for name in columns))
     console.print(table)

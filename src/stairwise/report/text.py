@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +19,7 @@ from stairwise.report.words import counted, duration, margin, number, plain, req
 
 __all__ = ["diff", "ledger_table", "listing", "papers_table", "runs_listing", "runs_table", "show", "trials_table"]
 
+ROOMY = 120  # columns from which a claim's line has room for its statement
 STYLES = {
     "fails": "bold white on red",
     "not-reproduced": "bold yellow",
@@ -74,8 +76,10 @@ def ledger_table(rows: Sequence[Row], details: bool = False) -> None:
         claims.setdefault(row.claim.name, []).append(row)
     single = [group[0] for group in claims.values() if len(group) == 1]
     shared = _shared_notes(single)
-    if single:
+    if single and console.width >= ROOMY:
         console.print(_ledger(single, shared))
+    elif single:
+        _narrow_ledger(console, single, shared)
     for group in claims.values():
         if len(group) > 1:
             _margins(console, group)
@@ -104,6 +108,16 @@ def _ledger(rows: Sequence[Row], shared: Mapping[str, int]) -> Table:
         for line in _remarks(row, shared):
             table.add_row(*[""] * (len(columns) - 1), Text(f"  {line}", style="dim"))
     return table
+
+
+def _narrow_ledger(console: Console, rows: Sequence[Row], shared: Mapping[str, int]) -> None:
+    """The same on a narrow terminal, where a statement needs a line of its own."""
+    for row in rows:
+        named = zip(("measured", "required", "margin"), _measured(row), strict=True)
+        numbers = [f"{name} {text}" for name, text in named if text.plain != "-"]
+        console.print(_status(row), Text(row.claim.name), Text("  ".join(numbers), style="dim"))
+        for line in (plain(row.claim.says), *_remarks(row, shared)):
+            console.print(Padding.indent(Text(line), 4))
 
 
 def _status(row: Row) -> Text:

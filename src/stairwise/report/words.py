@@ -37,7 +37,15 @@ def is_number(value: Any) -> bool:
 
 
 def margin(verdict: Verdict) -> str:
-    return "-" if verdict.margin is None else f"{verdict.margin:.3g}x"
+    """The margin to three digits, written out up to a million.
+
+    >>> margin(Verdict("holds", margin=2.5)), margin(Verdict("holds", margin=7412)), margin(Verdict("holds"))
+    ('2.5x', '7,410x', '-')
+    """
+    if verdict.margin is None:
+        return "-"
+    rounded = f"{verdict.margin:.3g}"
+    return f"{float(rounded):,.0f}x" if 1000 <= abs(verdict.margin) < 999_500 else f"{rounded}x"
 
 
 def required(verdict: Verdict) -> str:

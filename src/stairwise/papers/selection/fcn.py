@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from stairwise.papers.selection.config import Fcn
 from stairwise.papers.selection.task import Selection, SparseSelection
@@ -21,21 +21,46 @@ from stairwise.train.stage import Stage, every
 TEST_CHUNK = 1024
 
 
+class Layer(eqx.Module):
+    """x -> A x + b, entries uniform in +-1/sqrt(inputs) at the start."""
+
+    A: Float[Array, "outputs inputs"]
+    b: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, key: PRNGKeyArray):
+        limit = inputs**-0.5
+        self.A = jax.random.uniform(role(key, "A"), (outputs, inputs), jnp.float32, -limit, limit)
+        self.b = jax.random.uniform(role(key, "b"), (outputs,), jnp.float32, -limit, limit)
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        return self.A @ x + self.b
+
+
 class FullyConnected(eqx.Module):
-    """A first layer padded to `widest` units, of which the first `first_width` are in use, and a ReLU head."""
+    """A linear first layer padded to `widest` units, of which the first `first_width` are in use, and a ReLU head."""
 
-    first: eqx.nn.Linear
-    head: eqx.nn.MLP
+    first: Layer
+    head: tuple[Layer, Layer, Layer]
 
-    def __call__(self, example: Selection, query: str, first_width) -> Float[Array, " width"]:
+    def __init__(self, config: Fcn, key: PRNGKeyArray):
+        sizes, to_head = config.task, config.query == "head"
+        inputs = sizes.length * sizes.width + (0 if to_head else sizes.sparsity)
+        given = config.widest + (sizes.length if to_head else 0)
+        widths = (given, config.head_width, config.head_width, sizes.width)
+        self.first = Layer(inputs, config.widest, role(key, "first"))
+        self.head = tuple(Layer(widths[i], widths[i + 1], at(role(key, "head"), i)) for i in range(3))
+
+    def __call__(self, example: Selection, query: str, first_width: int | Int[Array, ""]) -> Float[Array, " width"]:
         tokens, subset = example.tokens, jnp.sort(example.subset)
         length = len(tokens)
         named = jnp.sum(jax.nn.one_hot(subset, length, dtype=tokens.dtype), axis=0)
         raw = subset.astype(tokens.dtype) / length
-        seen = tokens.ravel() if query == "head" else jnp.concatenate([tokens.ravel(), raw])
-        hidden = self.first(seen)
+        hidden = self.first(tokens.ravel() if query == "head" else jnp.concatenate([tokens.ravel(), raw]))
         hidden = jnp.where(jnp.arange(len(hidden)) < first_width, hidden, 0)
-        return self.head(jnp.concatenate([hidden, named]) if query == "head" else hidden)
+        if query == "head":
+            hidden = jnp.concatenate([hidden, named])
+        one, two, last = self.head
+        return last(jax.nn.relu(two(jax.nn.relu(one(hidden)))))
 
 
 class State(NamedTuple):
@@ -44,25 +69,14 @@ class State(NamedTuple):
     loss: Float[Array, ""]
 
 
-def build(config: Fcn, key) -> FullyConnected:
-    sizes, head_only = config.task, config.query == "head"
-    inputs = sizes.length * sizes.width + (0 if head_only else sizes.sparsity)
-    given = config.widest + (sizes.length if head_only else 0)
-    first = eqx.nn.Linear(inputs, config.widest, key=role(key, "first"), dtype=jnp.float32)
-    head = eqx.nn.MLP(given, sizes.width, config.head_width, 2, key=role(key, "head"), dtype=jnp.float32)
-    return FullyConnected(first, head)
-
-
 def train_fcn(config: Fcn) -> list[Stage]:
     """Adam with a cosine schedule on fresh batches; the risk at the end is over `test_examples` fresh examples."""
     sizes = config.task
     task = SparseSelection(sizes.length, sizes.sparsity, sizes.width)
-    _, static = eqx.partition(jax.eval_shape(partial(build, config), jax.random.key(0)), eqx.is_array_like)
-    static = jax.tree.map(lambda leaf: leaf, static)
 
     def squared_error(net, first_width, key):
         example = task.sample(key)
-        output = eqx.combine(net, static)(example, config.query, first_width)
+        output = net(example, config.query, first_width)
         return jnp.sum((output - task.answer(example)) ** 2)
 
     def mean_error(net, first_width, key, count: int):
@@ -70,7 +84,7 @@ def train_fcn(config: Fcn) -> list[Stage]:
         return jnp.mean(jax.vmap(partial(squared_error, net, first_width))(keys))
 
     def init(numbers, carry, key):
-        net = eqx.filter(build(config, key), eqx.is_array)
+        net = FullyConnected(config, key)
         return State(net, optax.scale_by_adam().init(net), jnp.float32(0))
 
     def tick(numbers, state, key, t):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from stairwise.measure.similarity import cosine
 from stairwise.nn.encodings import near_orthogonal, subset_encoding
@@ -170,7 +170,7 @@ def test_tasks(config: Online) -> dict[str, tuple[int, int]]:
 def measure(config: Online, numbers, state: State, key, t) -> dict[str, Array]:
     """Validation losses (halved), cosines to the ideal directions, and the two order parameters alpha and C."""
     model, best = assemble(state.parameters), ideal(config.task.width, config.encoding.width)
-    losses = validation_losses(config, numbers, model, fresh_index(config, key, 0))
+    losses = validation_losses(config, numbers, model, fresh_index(key))
     metrics = {"train_loss": state.loss} | losses
     metrics["cosine W"] = cosine(model.W, best.W)
     metrics["cosine V"] = cosine(model.V, best.V)
@@ -179,8 +179,8 @@ def measure(config: Online, numbers, state: State, key, t) -> dict[str, Array]:
     return metrics
 
 
-def fresh_index(config: Online, key, number: int):
-    """The index of an encoding set that training never sees: training uses 0..steps*per_step."""
+def fresh_index(key, number: int | Int[Array, ""] = 0):
+    """The index of an encoding set that training, which counts from 0, never gets to."""
     return jax.random.randint(at(key, number), (), 2**30, 2**31 - 64, dtype=jnp.int32)
 
 
@@ -231,7 +231,7 @@ def finish(config: Online, numbers, state: State, key):
     model = assemble(state.parameters)
 
     def loss_on(number):
-        encodings = encoding_set(config, numbers, config.task.length, fresh_index(config, key, number))
+        encodings = encoding_set(config, numbers, config.task.length, fresh_index(key, number))
         test = at(role_key(numbers["seed"], "test"), 0)
         sizes = config.task
         return padded_loss(config, numbers, model, encodings, test, sizes.length, sizes.sparsity, sizes.sparsity)

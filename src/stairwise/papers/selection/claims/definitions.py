@@ -84,7 +84,8 @@ class Joint(Config):
         tuples = math.comb(self.task.length, self.task.sparsity) ** self.task.length
         require(
             tuples <= LARGEST_TUPLES,
-            f"task.length={self.task.length} has {tuples:.3g} tuples of queries, which must be at most {LARGEST_TUPLES}",
+            f"task.length={self.task.length} has {tuples:.3g} tuples of queries,"
+            f" which must be at most {LARGEST_TUPLES} to be enumerated",
         )
 
 
@@ -101,9 +102,7 @@ def t_queries_cost_t_times_one(config: Joint, seed: int) -> Verdict:
     model = population.position_model(block, V)
     law = population.one_hot_law(task.length)
     exact = Exact(task, law, 0.0)
-    tokens = population.spherical_nodes(task.length * task.width).examples.reshape(-1, task.length, task.width)
-    mean_loss = lambda query: jnp.mean(jax.vmap(lambda X: exact.output_averaged(model, (X, query)))(tokens))  # noqa: E731
-    per_query = np.asarray(jax.jit(jax.vmap(mean_loss))(population.queries(task, law)))
+    per_query = np.asarray(jax.jit(jax.vmap(lambda query: exact.output_averaged(model, query)))(exact.space.examples))
     tuples = np.indices([len(per_query)] * task.length).reshape(task.length, -1)
     joint = per_query[tuples].sum(axis=0).mean()
     return identical({"loss of qSA": (joint, task.length * exact.loss(model))})
@@ -137,6 +136,11 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int) -> Verdict:
     for scheme in ("offenders", "vector"):
         draw = jax.jit(nn.near_orthogonal, static_argnums=(1, 2, 4))
         drawn, rounds = draw(keys.role_key(seed, "encodings"), task.length, width, config.threshold, scheme)
+        require(
+            int(rounds) < encodings.MOST_ROUNDS,
+            f"threshold={config.threshold:g} leaves too few of the random encodings to be drawn"
+            f" (task.length={task.length}, encoding_width={width}); it must be larger",
+        )
         E = np.asarray(drawn, dtype=np.float64)
         off_by = float(np.abs(np.abs(E) * np.sqrt(width) - 1).max())
         rows.append({"scheme": scheme, "inner product": encodings.coherence(E), "entry": off_by, "rounds": int(rounds)})
@@ -162,7 +166,7 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int) -> Verdict:
 def averaging_outputs_costs_less(config: Law, seed: int) -> Verdict:
     law = sets_of(config, seed)
     exact = Exact(config.task, law, config.query_token)
-    model = population.stochastic_model(config.task, config.encoding_width, config.value_scale, config.attention_scale)
+    model = population.stochastic_model(config.task, config.width, config.value_scale, config.attention_scale)
     inside, outside = exact.loss(model), exact.loss(model, exact.loss_averaged)
     row = {"L_in": inside, "L_out": outside, "sets of encodings": len(law)}
     return Verdict.at_most(inside, outside * (1 + 1e-14), details=(row,))

@@ -24,7 +24,7 @@ SPARSE_VECTORS = 4000
 @LEDGER.theory(
     "defA1-rip",
     kind="definition",
-    says="the restricted isometry and orthogonality constants: mu <= delta <= sqrt(2) q mu, and no sparse vectors exceed delta",
+    says="restricted isometry and orthogonality: mu <= delta <= sqrt(2) q mu, and no sparse vectors exceed delta",
     cases=(Codes(encodings=2), Codes(Task(9, 3, 1), 2048, encodings=2), Codes(Task(10, 2, 1), 128, encodings=2)),
 )
 def sparse_vectors_respect_the_constants(config: Codes, seed: int) -> Verdict:
@@ -138,8 +138,8 @@ def the_printed_overlap_bound_is_false(config: Adversary, seed: int) -> Verdict:
         overlap,
         encodings.overlap_bound_printed(delta),
         otherwise="refuted",
-        note="Hadamard columns and one sign vector equally close to q of them; the printed bound belongs to the iterated"
-        " dual certificate of Candes and Tao, not to E_y (E_y^T E_y)^{-1} 1",
+        note="Hadamard columns and one sign vector equally close to q of them; the printed bound belongs to the"
+        " iterated dual certificate of Candes and Tao, not to E_y (E_y^T E_y)^{-1} 1",
         details=(row,),
     )
     return under(violated, verdict)

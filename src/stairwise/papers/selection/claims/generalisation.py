@@ -119,8 +119,8 @@ def a_small_training_loss_is_not_enough(config: Transfer, seed: int) -> Verdict:
         1.0,
         otherwise="refuted",
         details=(row,),
-        note="alpha follows alpha* of the training length, so L2/L1 tends to (T1-q)((r-1)^2/q2 + r^2/(T2-q2)), a factor of"
-        " order T1/q above T2^2/T1^2; the formal corollary asks for training time, not for training loss",
+        note="alpha follows alpha* of the training length, so L2/L1 tends to (T1-q)((r-1)^2/q2 + r^2/(T2-q2)), a"
+        " factor of order T1/q above T2^2/T1^2; the formal corollary asks for training time, not for training loss",
     )
     return under(config.violated, verdict)
 

@@ -12,18 +12,15 @@ from stairwise.papers.selection.claims.sizes import enumerable, fits, room
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:
-    import jax.numpy as jnp
-
     from stairwise.measure import population as measure
     from stairwise.papers.selection.theory import encodings, population
 else:
-    jnp = lazy("jax.numpy")
     measure = lazy("stairwise.measure.population")
     encodings = lazy("stairwise.papers.selection.theory.encodings")
     population = lazy("stairwise.papers.selection.theory.population")
 
 LARGEST_SIGNS = 20  # entries of a sign matrix when all of them are enumerated
-LARGEST_EVALUATIONS = 30_000_000
+LARGEST_WORK = 10_000_000_000  # about two minutes
 EVALUATIONS_AT_ONCE = 200_000  # bounds memory
 
 
@@ -32,7 +29,7 @@ class Law(Config):
     """A law of encodings: all sign matrices that pass the threshold, or some that are drawn from them."""
 
     task: Task = option(Task(4, 2, 1), "sizes of the task")
-    encoding_width: int = option(3, "encoding dimension d_e", low=1, high=2**14)
+    encoding_width: int = option(0, "encoding dimension d_e; 0 = the smallest with enough encodings", low=0, high=2**14)
     threshold: float = option(0.99, "largest |<e_i, e_j>| of an admissible set of encodings", above=0.0, high=1.0)
     encodings: int = option(0, "sets of encodings to draw; 0 = all that there are", low=0, high=4096)
     value_scale: float = option(0.8, "alpha, where V = alpha [I 0]", low=-100.0, high=100.0)
@@ -41,21 +38,26 @@ class Law(Config):
     learning_rate: float = option(0.5, "learning rate eta", above=0.0, high=100.0)
     steps: int = option(40, "steps of gradient descent", low=1, high=10_000)
 
+    @property
+    def width(self) -> int:
+        """d_e; there are 2**(d_e-1) sign vectors of which none is plus or minus another."""
+        enough = 1 + math.ceil(math.log2(self.task.length))
+        return self.encoding_width or max(enough, self.task.sparsity)
+
     def check(self) -> None:
         room(self.task)
         enumerable(self.task)
-        fits(self.task, self.encoding_width)
-        entries = self.task.length * self.encoding_width
+        fits(self.task, self.width)
         require(
-            self.encodings > 0 or entries <= LARGEST_SIGNS,
-            f"encoding_width={self.encoding_width} times task.length={self.task.length} must be at most"
-            f" {LARGEST_SIGNS} for all sign matrices to be enumerated (encodings=0)",
+            self.encodings > 0 or self.task.length * self.width <= LARGEST_SIGNS,
+            f"task.length={self.task.length} times encoding_width={self.width} must be at most {LARGEST_SIGNS}"
+            " for all sign matrices to be enumerated; encodings above 0 draws some",
         )
 
 
 def sets_of(config: Law, seed: int) -> np.ndarray:
     """The sets of encodings, all equally likely."""
-    task, width = config.task, config.encoding_width
+    task, width = config.task, config.width
     if config.encodings:
         return encodings.draw(seed, config.encodings, task.length, width, config.threshold)
     law = encodings.every(task.length, width, config.threshold, task.sparsity)
@@ -68,20 +70,25 @@ def sets_of(config: Law, seed: int) -> np.ndarray:
 
 
 class Exact:
-    """The exact population losses of a task over a law, for any model that attends by position only."""
+    """The exact population losses of a task over a law, for any model that attends by position only.
 
-    def __init__(self, task: Task, law: np.ndarray, query_token: float):
-        evaluations = len(law) * math.comb(task.length, task.sparsity) * 2 * task.length * task.width
+    `repeats` is how often the caller means to evaluate them: sizes that would take too long are refused beforehand.
+    """
+
+    def __init__(self, task: Task, law: np.ndarray, query_token: float, repeats: int = 1):
+        nodes = 2 * task.length * task.width
+        evaluations = len(law) * math.comb(task.length, task.sparsity) * nodes
+        work = repeats * evaluations * task.length * (task.width + law.shape[2])
         require(
-            evaluations <= LARGEST_EVALUATIONS,
-            f"task.length={task.length} and task.width={task.width} with {len(law)} sets of encodings need"
-            f" {evaluations} evaluations of the model, which must be at most {LARGEST_EVALUATIONS}",
+            work <= LARGEST_WORK,
+            f"task.length={task.length}, task.sparsity={task.sparsity}, task.width={task.width} with {len(law)} sets of"
+            f" encodings need {work:.2g} multiplications, which must be at most {LARGEST_WORK:.2g}",
         )
-        token = jnp.full(task.width, query_token, dtype=jnp.float64)
-        self.space = population.space(task, law)
-        self.chunk = max(1, EVALUATIONS_AT_ONCE // len(law))
-        self.output_averaged = population.output_averaged(law, token)
-        self.loss_averaged = population.loss_averaged(law, token)
+        tokens, token = population.token_nodes(task), np.full(task.width, query_token)
+        self.space = measure.uniform(population.queries(task, law))
+        self.chunk = max(1, EVALUATIONS_AT_ONCE // (len(law) * nodes))
+        self.output_averaged = population.output_averaged(tokens, law, token)
+        self.loss_averaged = population.loss_averaged(tokens, law, token)
 
     def loss(self, model: Any, of: Any = None) -> float:
         """L_in, or the population value of another loss."""

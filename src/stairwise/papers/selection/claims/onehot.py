@@ -1,6 +1,5 @@
-"""Training with one-hot encodings: Lemmas D.1, D.2, D.5, the ODE, Theorem 3.1 and the inside of its proof."""
+"""One-hot encodings: the gradients of Lemma D.1, the loss of Lemma D.2, and the family of Lemma D.5."""
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,18 +10,7 @@ from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.laws import Exact
 from stairwise.papers.selection.claims.ledger import LEDGER
-from stairwise.papers.selection.claims.sizes import (
-    TOLERANCE,
-    Family,
-    Training,
-    accuracy_hypothesis,
-    fits,
-    identical,
-    relative_error,
-    room,
-    theorem_hypotheses,
-    under,
-)
+from stairwise.papers.selection.claims.sizes import Family, fits, identical, relative_error, under
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:
@@ -35,12 +23,6 @@ else:
     encodings = lazy("stairwise.papers.selection.theory.encodings")
     onehot = lazy("stairwise.papers.selection.theory.onehot")
     population = lazy("stairwise.papers.selection.theory.population")
-
-MOST_STEPS = 2_000_000  # beyond, the flow stands for the steps: eta is tiny then
-SPEC_SIZES = tuple(Task(T, q, d) for T, q, d in ((20, 2, 5), (10, 2, 1), (20, 4, 5), (50, 3, 5), (200, 3, 5)))
-
-
-# --- gradients and the invariant family -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -75,11 +57,14 @@ def the_gradient_formulas_equal_autodiff(config: Batch, seed: int) -> Verdict:
     members = np.zeros((config.examples, T))
     np.put_along_axis(members, subsets, 1.0, axis=1)
 
-    loss = population.output_averaged(law, jnp.asarray(token))
-    queries = population.Query(jnp.asarray(members), jnp.asarray(encoded[:, None]))
+    queries = population.Query(members, encoded[:, None])
     model = population.SelectionAttention(W=jnp.asarray(W), V=jnp.asarray(V))
-    mean = lambda model: jnp.mean(jax.vmap(lambda X, query: loss(model, (X, query)))(jnp.asarray(tokens), queries))  # noqa: E731
-    autodiff = jax.jit(jax.grad(mean))(model)
+
+    def mean(model, tokens, queries):
+        at = lambda X, query: population.output_averaged(X[None], law, token)(model, query)  # noqa: E731
+        return jnp.mean(jax.vmap(at)(tokens, queries))
+
+    autodiff = jax.jit(jax.grad(mean))(model, tokens, queries)
     formulas = [
         onehot.example_gradients(W, V, np.vstack([X.T, law[0].T]), Y, np.concatenate([token, e_y]))
         for X, Y, e_y in zip(tokens, members, encoded, strict=True)
@@ -159,7 +144,7 @@ def the_distance_form_needs_attention_by_position(config: TokenScores, seed: int
 )
 def descent_stays_on_the_one_hot_family(config: Family, seed: int) -> Verdict:
     task, eta = config.task, config.learning_rate
-    exact = Exact(task, population.one_hot_law(task.length), config.query_token)
+    exact = Exact(task, population.one_hot_law(task.length), config.query_token, repeats=config.steps)
     at = population.one_hot_model(task, config.value_scale, config.attention_scale)
     W, V = exact.gradient(at)
     value, attention = onehot.slopes(task, config.value_scale, config.attention_scale)
@@ -179,236 +164,3 @@ def descent_stays_on_the_one_hot_family(config: Family, seed: int) -> Verdict:
     zero = config.query_token == 0
     violated = () if zero else (f"query_token={config.query_token:g} must be 0 (the lemma assumes it)",)
     return under(violated, identical(pairs))
-
-
-# --- the flow ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Limit(Config):
-    """Gradient descent at three learning rates, to the same eta t."""
-
-    task: Task = option(Task(20, 2, 5), "sizes of the task")
-    learning_rate: float = option(0.002, "the largest of the three learning rates, each half the one before", above=0.0)
-    horizon: float = option(20.0, "eta t at which they are compared", above=0.0, high=1e6)
-
-    def check(self) -> None:
-        room(self.task)
-
-
-@LEDGER.theory(
-    "eq6",
-    kind="convergence",
-    says="gradient descent tends to the ODE (6): at equal eta t the distance halves with eta",
-    cases=Limit(),
-)
-def descent_tends_to_the_flow(config: Limit, seed: int) -> Verdict:
-    task = config.task
-    rates = [config.learning_rate / 2**k for k in range(3)]
-    steps = [max(1, round(config.horizon / rate)) for rate in rates]
-    rows = []
-    for rate, count in zip(rates, steps, strict=True):
-        limit = onehot.flow(task, np.array([rate * count]))
-        end = onehot.descend(task, rate, count)
-        rows.append(
-            {
-                "learning rate": rate,
-                "error of alpha": abs(end.alpha[-1] - limit.alpha[-1]),
-                "error of C": abs(end.C[-1] - limit.C[-1]),
-            }
-        )
-    orders = [
-        math.log2(coarse[name] / fine[name])
-        for name in ("error of alpha", "error of C")
-        for coarse, fine in zip(rows, rows[1:], strict=False)
-    ]
-    return Verdict.at_most(
-        max(abs(order - 1) for order in orders), 0.1, details=tuple(rows), note="measured: |order - 1|"
-    )
-
-
-@LEDGER.theory(
-    "thm3.1",
-    kind="convergence",
-    says="gradient descent from zero has loss at most epsilon after T^2 d/(eta epsilon) steps, for eta <= 1/(20 d^2)",
-    cases=tuple(Training(task) for task in SPEC_SIZES),
-    aliases=("thmD4",),
-)
-def descent_is_faster_than_the_bound(config: Training, seed: int) -> Verdict:
-    task = config.task
-    epsilon, eta = config.accuracy * onehot.largest_epsilon(task), onehot.largest_learning_rate(task)
-    bound = onehot.convergence_time(task, epsilon)
-    time = onehot.time_to_loss(task, epsilon)
-    by_steps = 1.1 * time / eta <= MOST_STEPS
-    if by_steps:
-        time = eta * onehot.steps_to_loss(task, eta, epsilon, MOST_STEPS)
-    late = onehot.flow(task, np.array([bound]))
-    row = {
-        "task": f"{task.length},{task.sparsity},{task.width}",
-        "epsilon": epsilon,
-        "eta t": time,
-        "of": "steps" if by_steps else "the flow",
-        "bound": bound,
-        "over (T-1)/(4 epsilon)": time / onehot.sharp_time(task, epsilon),
-    }
-    verdicts = {
-        "time over its bound": Verdict.at_most(time / bound, 1.0, details=(row,)),
-        "loss at the bound": Verdict.at_most(float(onehot.loss(task, late.alpha[-1], late.C[-1])), epsilon),
-    }
-    return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), Verdict.worst(verdicts))
-
-
-@dataclass(frozen=True)
-class Late(Config):
-    """The flow at a late time."""
-
-    task: Task = option(SPEC_SIZES[0], "sizes of the task")
-    horizon: float = option(1e6, "eta t", above=0.0, high=1e16)
-
-    def check(self) -> None:
-        room(self.task)
-
-
-@LEDGER.theory(
-    "sharp-rate",
-    kind="convergence",
-    says="one-hot: L(t) ~ (T-1)/(4 eta t), so 1/L has slope 4 eta/(T-1) whatever d and q",
-    cases=tuple(Late(task) for task in SPEC_SIZES),
-)
-def the_inverse_loss_has_a_known_slope(config: Late, seed: int) -> Verdict:
-    task = config.task
-    path = onehot.flow(task, config.horizon * np.array([0.5, 1.0]))
-    inverse = 1 / onehot.loss(task, path.alpha, path.C)
-    slope = (inverse[1] - inverse[0]) / (config.horizon / 2) * (task.length - 1) / 4
-    return Verdict.at_most(abs(slope - 1), 1e-3, details=({"slope (T-1)/(4 eta)": float(slope)},))
-
-
-@LEDGER.theory(
-    "alpha-star",
-    kind="identity",
-    says="alpha* >= 1 on [1/T, 1/q], its maximum is (sqrt T + sqrt q)/(2 sqrt q) at s = 1/sqrt(Tq); alpha stays below",
-    cases=(Training(Task(200, 3, 5)), Training(Task(20, 2, 5))),
-)
-def alpha_star_peaks_where_the_proof_says(config: Training, seed: int) -> Verdict:
-    task = config.task
-    T, q = task.length, task.sparsity
-    grid = np.geomspace(1 / T, 1 / q, 20_001)
-    values = onehot.alpha_star(task, grid)
-    top, peak = onehot.alpha_star_maximum(task), 1 / math.sqrt(T * q)
-    horizon = onehot.convergence_time(task, config.accuracy * onehot.largest_epsilon(task))
-    overshoot = float(onehot.flow(task, np.geomspace(1e-2, horizon, 4000)).alpha.max())
-    return Verdict.worst(
-        {
-            "error of the maximum": Verdict.at_most(abs(onehot.alpha_star(task, peak) / top - 1), TOLERANCE),
-            "grid above the maximum by": Verdict.at_most(float(values.max()) / top - 1, TOLERANCE),
-            "alpha* below 1 by": Verdict.at_most(1 - float(values.min()), TOLERANCE),
-            "largest alpha along training": Verdict.at_most(overshoot, top),
-        }
-    )
-
-
-# --- inside the proof of Theorem 3.1 ----------------------------------------------------------------------------------
-
-
-@LEDGER.theory(
-    "ih1",
-    kind="bound",
-    says="C never falls; alpha rises to 1 - x/10 (Phase I), then stays between it and (IH1)'s ceiling (Phase II)",
-    cases=tuple(Training(Task(T, q, d)) for T, q, d in ((9, 2, 1), (20, 2, 5), (20, 4, 2), (50, 3, 3))),
-)
-def the_induction_hypothesis_holds_at_every_step(config: Training, seed: int) -> Verdict:
-    task = config.task
-    epsilon, eta = config.accuracy * onehot.largest_epsilon(task), onehot.largest_learning_rate(task)
-    steps = min(MOST_STEPS // 2, math.ceil(1.5 * onehot.time_to_loss(task, epsilon) / eta))
-    path = onehot.descend(task, eta, steps)
-    verdict = induction(task, path, onehot.named_attention(task, path.C), onehot.share_one_hot(task), epsilon)
-    return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), verdict)
-
-
-def induction(task: Task, path, named: np.ndarray, share: float, epsilon: float) -> Verdict:
-    """(IH1) or (IH2), by its share, along a path with attention `named` on the named positions.
-
-    Above alpha*, alpha is measured by how much of the room up to its ceiling it takes.
-    """
-    floor = onehot.phase_one_end(task, epsilon)
-    reached = path.alpha >= floor
-    if not reached.any():
-        note = f"alpha did not reach {floor:.4g} in {len(path.alpha) - 1} steps, so Phase II did not begin"
-        return Verdict("vacuous", float(path.alpha.max()), floor, note=note)
-    start = int(np.argmax(reached))
-    first, second = path.alpha[: start + 1], path.alpha[start:]
-    star, limit = onehot.alpha_star(task, named[start:]), onehot.ceiling(task, named[start:], share)
-    row = {
-        "points": len(path.alpha),
-        "Phase I ends at": float(path.times[start]),
-        "largest alpha/ceiling": float(np.max(second / limit)),
-        "last alpha": float(second[-1]),
-        "last C": float(path.C[-1]),
-    }
-    return Verdict.worst(
-        {
-            "(alpha - alpha*)/(ceiling - alpha*)": Verdict.at_most(
-                float(np.max((second - star) / (limit - star))), 1.0, details=(row,)
-            ),
-            "least alpha minus its floor": Verdict.at_least(float(second.min() - floor), 0.0),
-            "smallest step of C": Verdict.at_least(float(np.diff(path.C).min()), 0.0),
-            "smallest step of alpha in Phase I": Verdict.at_least(float(np.diff(first).min(initial=1.0)), 0.0),
-        }
-    )
-
-
-@LEDGER.theory(
-    "thm3.1-stages",
-    kind="convergence",
-    says="s reaches 1/(2q) within O(T^2 log T/eta) steps, then (1-x)/q within O(T^2 d log/(eta epsilon)), as 1/t",
-    cases=tuple(Training(task) for task in SPEC_SIZES),
-)
-def training_has_two_stages(config: Training, seed: int) -> Verdict:
-    task = config.task
-    T, q = task.length, task.sparsity
-    epsilon = config.accuracy * onehot.largest_epsilon(task)
-    half = onehot.time_to_attention(task, math.log((T - q) / q))
-    end = onehot.time_to_attention(task, onehot.attention_threshold(task, epsilon))
-    bounds = onehot.first_stage_time(task, epsilon), onehot.second_stage_time(task, epsilon)
-    late = onehot.flow(task, 1e3 * end * np.array([1.0, 2.0]))
-    losses = onehot.loss(task, late.alpha, late.C)
-    exponent = float(np.log2(losses[1] / losses[0]))
-    row = {"eta t at s=1/(2q)": half, "eta t at s=(1-x)/q": end, "over T^2 log T": half / (T**2 * math.log(T))}
-    verdicts = {
-        "first stage over its bound": Verdict.at_most(half / bounds[0], 1.0, details=(row,)),
-        "second stage over its bound": Verdict.at_most((end - half) / bounds[1], 1.0),
-        "|exponent + 1| of the late loss": Verdict.at_most(abs(exponent + 1), 0.02),
-    }
-    return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), Verdict.worst(verdicts))
-
-
-@LEDGER.theory(
-    "thm3.1-threshold",
-    kind="bound",
-    says="C = log(((T-q)/q)/x) is enough for q s >= 1-x (second stage of the proof, corrected)",
-    cases=tuple(Training(task) for task in SPEC_SIZES),
-)
-def the_corrected_threshold_is_enough(config: Training, seed: int) -> Verdict:
-    epsilon = config.accuracy * onehot.largest_epsilon(config.task)
-    missing = onehot.leak(config.task, onehot.attention_threshold(config.task, epsilon))
-    violated = theorem_hypotheses(config.task) + accuracy_hypothesis(config.accuracy)
-    return under(violated, Verdict.at_most(float(missing), onehot.slack(config.task, epsilon)))
-
-
-@LEDGER.theory(
-    "thm3.1-threshold-printed",
-    kind="bound",
-    says="as printed: C = log((1/q)/x) is enough for q s >= 1-x",
-    cases=Training(Task(20, 2, 5)),
-)
-def the_printed_threshold_is_too_low(config: Training, seed: int) -> Verdict:
-    epsilon = config.accuracy * onehot.largest_epsilon(config.task)
-    C = onehot.attention_threshold_printed(config.task, epsilon)
-    verdict = Verdict.at_most(
-        float(onehot.leak(config.task, C)),
-        onehot.slack(config.task, epsilon),
-        otherwise="refuted",
-        note="the proof of Theorem D.4 drops a factor T-q inside the logarithm; Corollary E.8 has it",
-        details=({"C printed": C, "C needed": onehot.attention_threshold(config.task, epsilon)},),
-    )
-    return under(theorem_hypotheses(config.task) + accuracy_hypothesis(config.accuracy), verdict)

@@ -70,7 +70,7 @@ def room(task: Task) -> None:
     """Some position must be left out of every subset."""
     require(
         task.sparsity < task.length,
-        f"task.sparsity={task.sparsity} must be below task.length={task.length} here (no position is left out otherwise)",
+        f"task.sparsity={task.sparsity} must be below task.length={task.length} (no position is left out otherwise)",
     )
 
 
@@ -113,7 +113,7 @@ def accuracy_hypothesis(accuracy: float) -> tuple[str, ...]:
 
 
 def under(violated: tuple[str, ...], verdict: Verdict) -> Verdict:
-    """The verdict of a statement with hypotheses: where some are violated, a false conclusion says nothing against it."""
+    """The verdict of a statement with hypotheses: where they are violated, a false conclusion speaks not against it."""
     if violated and verdict.status in ("fails", "refuted"):
         note = "; ".join(
             filter(None, [verdict.note, "the conclusion does not hold here, and the hypotheses are not met"])

@@ -33,7 +33,7 @@ ROUNDING = 1e-13  # two orders of summation
 def random_point(config: Law, law: np.ndarray, seed: int):
     """Random weights and examples: tokens (n, T, d), indicators (n, T), queries z_query (n, encodings, d + d_e)."""
     task, rng = config.task, np.random.default_rng(seed)
-    joint = task.width + config.encoding_width
+    joint = task.width + config.width
     W, V = rng.standard_normal((joint, joint)), rng.standard_normal((task.width, joint))
     tokens = rng.standard_normal((EXAMPLES, task.length, task.width))
     subsets = encodings.draw_subsets(seed, EXAMPLES, task.length, task.sparsity)
@@ -54,10 +54,11 @@ def the_averaged_gradient_formulas_equal_autodiff(config: Law, seed: int) -> Ver
     law = sets_of(config, seed)
     W, V, tokens, members, queries = random_point(config, law, seed)
     d = config.task.width
-    loss = population.output_averaged(law, jnp.full(d, config.query_token, dtype=jnp.float64))
+    token = np.full(d, config.query_token)
 
     def mean(model, tokens, queries):
-        return jnp.mean(jax.vmap(lambda X, query: loss(model, (X, query)))(tokens, queries))
+        at = lambda X, query: population.output_averaged(X[None], law, token)(model, query)  # noqa: E731
+        return jnp.mean(jax.vmap(at)(tokens, queries))
 
     model = population.SelectionAttention(W=jnp.asarray(W), V=jnp.asarray(V))
     autodiff = jax.jit(jax.grad(mean))(model, tokens, population.Query(members, queries[:, :, d:]))
@@ -90,10 +91,10 @@ def the_printed_average_depends_on_the_encodings(config: Law, seed: int) -> Verd
     )
 
 
-def on_family(config: Law, law: np.ndarray):
+def on_family(config: Law, law: np.ndarray, repeats: int = 1):
     """The exact losses, and the model W = C diag(0, I), V = alpha [I 0]."""
-    model = population.stochastic_model(config.task, config.encoding_width, config.value_scale, config.attention_scale)
-    return Exact(config.task, law, config.query_token), model
+    model = population.stochastic_model(config.task, config.width, config.value_scale, config.attention_scale)
+    return Exact(config.task, law, config.query_token, repeats), model
 
 
 @LEDGER.theory(
@@ -105,9 +106,9 @@ def on_family(config: Law, law: np.ndarray):
 def the_value_gradient_is_along_the_identity(config: Law, seed: int) -> Verdict:
     law = sets_of(config, seed)
     exact, model = on_family(config, law)
-    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.encoding_width))
+    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.width))
     coefficient = stochastic.value_gradient(config.task, config.value_scale, S, members)
-    direction = np.eye(config.task.width, config.task.width + config.encoding_width)
+    direction = np.eye(config.task.width, config.task.width + config.width)
     return identical({"grad V": (exact.gradient(model)[1], coefficient * direction)})
 
 
@@ -120,7 +121,7 @@ def the_value_gradient_is_along_the_identity(config: Law, seed: int) -> Verdict:
 def the_position_gradient_is_as_stated(config: Law, seed: int) -> Verdict:
     law = sets_of(config, seed)
     exact, model = on_family(config, law)
-    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.encoding_width))
+    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.width))
     queries = np.asarray(population.queries(config.task, law).encoded).swapaxes(0, 1)
     block = stochastic.position_gradient(config.task, config.value_scale, S, members, law, queries)
     d = config.task.width
@@ -141,15 +142,15 @@ def whole_law(config: Law) -> tuple[str, ...]:
 @LEDGER.theory(
     "lemE7",
     kind="identity",
-    says="descent from zero stays on W = C diag(0, I), V = alpha [I 0]; exact increments; (1 -+ gamma) bounds on that of C",
+    says="descent stays on W = C diag(0, I), V = alpha [I 0]; exact increments; (1 -+ gamma) bounds on that of C",
     cases=Law(),
     aliases=("lem3.4",),
 )
 def descent_stays_on_the_stochastic_family(config: Law, seed: int) -> Verdict:
-    task, width, eta = config.task, config.encoding_width, config.learning_rate
+    task, width, eta = config.task, config.width, config.learning_rate
     law = sets_of(config, seed)
     overlaps = pairs_of(config, law)
-    exact, at = on_family(config, law)
+    exact, at = on_family(config, law, repeats=config.steps)
     direction = population.stochastic_model(task, width, 1.0, 1.0)
     W_star, V_star = np.asarray(direction.W), np.asarray(direction.V)
     pairs = {}
@@ -179,7 +180,7 @@ def bounds_on_increments(config: Law, overlaps: np.ndarray, path) -> Verdict:
     gamma = float(np.abs(overlaps).max())
     outside, rows = 0.0, []
     for alpha, C in zip(path.alpha, path.C, strict=True):
-        sizes = config.task, config.encoding_width, overlaps, float(alpha), float(C)
+        sizes = config.task, config.width, overlaps, float(alpha), float(C)
         low, high = stochastic.attention_slope_bounds(*sizes, gamma)
         slope = stochastic.output_averaged_slopes(*sizes)[1]
         outside = max(outside, low - slope, slope - high)
@@ -262,7 +263,7 @@ def swaps_change_nothing(config: Codes, seed: int) -> Verdict:
 def moments(config: Law, seed: int) -> np.ndarray:
     """E_E[f(S_y) e_i e_y^T] for several f, and for every y and i: (functions, subsets, T, d_e, d_e)."""
     law = sets_of(config, seed)
-    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.encoding_width))
+    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.width))
     named = (S * members).sum(axis=2) / config.task.sparsity
     functions = np.stack([np.ones_like(named), named, (S**2).sum(axis=2), np.exp(3 * S[:, :, 0]) * S[:, :, -1]])
     queries = np.asarray(population.queries(config.task, law).encoded)
@@ -277,7 +278,7 @@ def moments(config: Law, seed: int) -> np.ndarray:
 )
 def off_diagonals_vanish(config: Law, seed: int) -> Verdict:
     M = moments(config, seed)
-    diagonal = M * np.eye(config.encoding_width)
+    diagonal = M * np.eye(config.width)
     return under(whole_law(config), identical({"moments": (M, diagonal)}))
 
 
@@ -301,7 +302,7 @@ def diagonals_are_constant(config: Law, seed: int) -> Verdict:
 )
 def mean_attention_takes_two_values(config: Law, seed: int) -> Verdict:
     law = sets_of(config, seed)
-    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.encoding_width))
+    members, S = population.attentions(config.task, law, config.attention_scale * np.eye(config.width))
     mean, T, q = S.mean(axis=0), config.task.length, config.task.sparsity
     named = (mean * members).sum() / members.sum()
     two_values = np.where(members > 0, named, (1 - q * named) / (T - q))

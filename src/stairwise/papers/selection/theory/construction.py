@@ -1,6 +1,6 @@
 """Attention that selects: the construction of Sanford, Hsu and Telgarsky (Theorem C.3).
 
-Columns [x_i; 0 or e_y; e_i] of width d + 2 d_e; the query reads e_y times a scale, the keys read e_i, the values read x_i.
+Columns [x_i; 0 or e_y; e_i] of width d + 2 d_e; the query reads e_y times a scale, keys read e_i, values read x_i.
 With u the attention that leaks off y, the worst error over tokens in the unit ball is exactly 2u.
 """
 

@@ -70,7 +70,8 @@ def _maximal_sizes(length: int, sparsity: int) -> list[tuple[int, int]]:
 def _isometry(gram: Float[np.ndarray, "n n"], size: int) -> float:
     require(
         math.comb(len(gram), size) <= LARGEST_ENUMERATION,
-        f"sparsity={size} has {math.comb(len(gram), size)} supports, which must be at most {LARGEST_ENUMERATION}",
+        f"task.sparsity={size} has {math.comb(len(gram), size)} supports in {len(gram)} positions,"
+        f" which must be at most {LARGEST_ENUMERATION} to be enumerated",
     )
     largest = 0.0
     for sets in _batches(itertools.combinations(range(len(gram)), size)):
@@ -84,7 +85,8 @@ def _orthogonality(gram: Float[np.ndarray, "n n"], sparsity: int) -> float:
     pairs = rip_supports(n, sparsity) if n else 0
     require(
         pairs <= LARGEST_ENUMERATION,
-        f"sparsity={sparsity} has {pairs} pairs of supports, which must be at most {LARGEST_ENUMERATION}",
+        f"task.sparsity={sparsity} has {pairs} pairs of supports in {n} positions,"
+        f" which must be at most {LARGEST_ENUMERATION} to be enumerated",
     )
     largest = 0.0
     for a, b in _maximal_sizes(n, sparsity) if n else []:
@@ -141,7 +143,7 @@ def overlaps(law: Law, subsets: Subsets) -> Float[np.ndarray, "encodings subsets
 
 
 def overlap_bound(delta: float, sparsity: int) -> float:
-    """|<e_i, e_y>| <= sqrt(q) delta/(1-delta) off y: ||G_iy|| <= delta, ||G_yy^{-1}|| <= 1/(1-delta), ||1|| = sqrt(q)."""
+    """|<e_i, e_y>| <= sqrt(q) delta/(1-delta) off y: ||G_iy|| <= delta, ||G_yy^{-1}|| <= 1/(1-delta), ||1||^2 = q."""
     return math.sqrt(sparsity) * delta / (1 - delta)
 
 
@@ -167,21 +169,21 @@ class Counterexample(NamedTuple):
 def counterexample(length: int, sparsity: int, width: int, below: float = 0.1) -> Counterexample:
     """Hadamard columns plus one sign vector v with the same inner product c > 0 with each of the q named ones.
 
-    Points of {+-1}^bits are x = (x_1..x_n, r, w): the named columns are the coordinates x_1..x_q, the others are products
-    of an even number of coordinates and any of w. v is the majority of x_1..x_n on a share of the blocks w and r elsewhere,
-    so it is orthogonal to the others and delta = sqrt(q) c, <v, e_y> = q c: sqrt(q) times as much.
+    Points of {+-1}^bits are (x_1..x_n, r, w): the named columns are the coordinates x_1..x_q, the others are products
+    of an even number of x_i and any of w. v is the majority of x_1..x_n on a share of the blocks w, and r elsewhere. So
+    it is orthogonal to the others, delta = sqrt(q) c, and <v, e_y> = q c is sqrt(q) times as much.
     """
     voters = sparsity + 1 - sparsity % 2  # an even q needs one more voter to break ties
     bits = width.bit_length() - 1
     require(
         width == 2**bits and bits >= voters + 1,
-        f"encoding_width={width} must be a power of two of at least {2 ** (voters + 1)} for sparsity={sparsity}",
+        f"encoding_width={width} must be a power of two of at least {2 ** (voters + 1)} for task.sparsity={sparsity}",
     )
     blocks = 2 ** (bits - voters - 1)
     available = 2 ** (voters - 1) * blocks - 1
     require(
         sparsity + 1 <= length <= sparsity + 1 + available,
-        f"length={length} must lie in {sparsity + 1}..{sparsity + 1 + available} for encoding_width={width}",
+        f"task.length={length} must lie in {sparsity + 1}..{sparsity + 1 + available} for encoding_width={width}",
     )
     correlation = math.comb(voters - 1, (voters - 1) // 2) / 2 ** (voters - 1)
     limit = below / (math.sqrt(sparsity) * correlation) * blocks

@@ -1,9 +1,9 @@
 """Fully connected nets on the same task: M(x, y) = head(W_1 [x; y]) with any head (Theorems 3.5 and C.2).
 
-Risks here are E||M - STS_q||^2, without the 1/2 of the training loss. Given y, the target A_y x is linear in the Gaussian
-x, so the best head that sees W_1 x and y leaves E_y ||A_y P||_F^2, with P the projector on the kernel of W_1. A head that
-sees the sum of W_1 x and a shift by y instead knows less: its risk is larger, and comes as close as one likes when the
-shifts of different y lie far apart.
+Risks here are E||M - STS_q||^2, without the 1/2 of the training loss. Given y, the target A_y x is linear in the
+Gaussian x, so the best head that sees W_1 x and y leaves E_y ||A_y P||_F^2, with P the projector on the kernel of W_1.
+A head that sees only the sum of W_1 x and a shift by y knows less: its risk is larger, and comes as close as one likes
+when the shifts of different y lie far apart.
 """
 
 import math
@@ -46,8 +46,8 @@ def lower_bound(task: Task) -> float:
 def optimal_risk(length: int, sparsity: int, width: int, first_width: int) -> float:
     """The infimum over all first layers of width m = `first_width` and all heads, at sizes T, q, d.
 
-    The second moment has eigenvalue 1/T on the d token means and (T-q)/(T q (T-1)) on the (T-1) d differences, and a first
-    layer removes m of them, the largest first.
+    The second moment has eigenvalue 1/T on the d token means and (T-q)/(T q (T-1)) on the (T-1) d differences, and a
+    first layer removes m of them, the largest first.
     """
     T, q, d = length, sparsity, width
     means_left = max(d - first_width, 0)
@@ -102,8 +102,8 @@ def indistinguishable_pair(first_layer: Layer, task: Task) -> Pair:
 def shifted_risk(shift: float, points: int = 80) -> float:
     """T=2, q=1, d=1, width 2, when y reaches the head only as a shift: risk of the best head of h = x + shift (y, y).
 
-    The best head is the posterior mean of the named token under the two possible y; by quadrature over x. It falls to zero
-    as the shift grows, so the infimum of Theorem 3.5's risk is approached and not attained.
+    The best head is the posterior mean of the named token under the two possible y; by quadrature over x. The risk
+    falls to zero as the shift grows: the infimum is approached and not attained.
     """
     nodes, weights = np.polynomial.hermite_e.hermegauss(points)
     weights = weights / weights.sum()

@@ -1,7 +1,7 @@
 """Trained at (T1, q1), tested at (T2, q2): the same two scalars in another task's loss (Section 3.4, Appendix E.4).
 
-Encodings are orthonormal here. Training lets alpha follow alpha* of its own length, alpha ~ 1 + u1, while the leak at the
-other sizes is u2 ~ r u1 with r = q1 (T2-q2)/(q2 (T1-q1)): their difference is what costs at another length.
+Encodings are orthonormal here. Training lets alpha follow alpha* of its own length, alpha ~ 1 + u1, while the leak at
+the other sizes is u2 ~ r u1 with r = q1 (T2-q2)/(q2 (T1-q1)): their difference is what costs at another length.
 """
 
 import math

@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 
 from stairwise.papers.selection.config import Task
 
-Number = float | Float[np.ndarray, "..."]
+Number = Any  # a float, or an array of them
 
 
 class Trajectory(NamedTuple):
@@ -144,7 +144,7 @@ def integrate(field: Callable, times: Float[np.ndarray, " points"]) -> Trajector
 
 
 def time_when(field: Callable, height: Callable[[Any, Any], Any], limit: float = 1e18) -> float:
-    """The first time at which height(alpha, C) falls to zero along the flow; infinite when it does not before `limit`."""
+    """The first time at which height(alpha, C) falls to zero along the flow; infinite when not before `limit`."""
 
     def event(_, state):
         return height(state[0], state[1])

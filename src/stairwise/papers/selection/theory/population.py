@@ -1,7 +1,7 @@
 """The model's exact population losses, by enumeration of subsets, encodings and token nodes.
 
-While attention does not depend on the tokens (zero token rows of W), loss and gradients are polynomials of degree at most
-three in the Gaussian tokens; the 2n nodes +-sqrt(n) e_i, equally weighted, integrate those exactly in n dimensions.
+While attention does not depend on the tokens (zero token rows of W), loss and gradients are polynomials of degree at
+most three in the Gaussian tokens; the 2n nodes +-sqrt(n) e_i, equally weighted, integrate those exactly.
 """
 
 import math
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from stairwise.measure.population import Enumeration, product, subsets, uniform
+from stairwise.measure.population import Enumeration, subsets, uniform
 from stairwise.papers.selection.config import Task
 from stairwise.papers.selection.model import SelectionAttention
 from stairwise.papers.selection.theory.encodings import Law, subset_encodings
@@ -26,12 +26,23 @@ class Query(NamedTuple):
     encoded: Float[Array | np.ndarray, "*n encodings width"]
 
 
-Loss = Callable[[SelectionAttention, tuple[Array, Query]], Float[Array, ""]]
+Tokens = Float[Array | np.ndarray, "nodes length token"]
+Loss = Callable[[SelectionAttention, Query], Float[Array, ""]]
 
 
 def spherical_nodes(dimensions: int) -> Enumeration:
-    """The nodes +-sqrt(n) e_i: E[p(x)] for x ~ N(0, I_n) and any polynomial p of degree at most 3."""
+    """The nodes +-sqrt(n) e_i: E[p(x)] for x ~ N(0, I_n) and any polynomial p of degree at most 3.
+
+    >>> space = spherical_nodes(4)
+    >>> float(space.weights @ space.examples[:, 0] ** 2)
+    1.0
+    """
     return uniform(math.sqrt(dimensions) * np.concatenate([np.eye(dimensions), -np.eye(dimensions)]))
+
+
+def token_nodes(task: Task) -> Float[np.ndarray, "nodes length token"]:
+    """Equally weighted tokens that stand for Gaussian ones."""
+    return spherical_nodes(task.length * task.width).examples.reshape(-1, task.length, task.width)
 
 
 def queries(task: Task, law: Law) -> Query:
@@ -43,7 +54,7 @@ def queries(task: Task, law: Law) -> Query:
 
 
 def attentions(task: Task, law: Law, block: Float[np.ndarray, "width width"]) -> tuple[np.ndarray, np.ndarray]:
-    """Y of every subset (subsets, T), and S for scores E^T block e_y under every set of encodings (encodings, subsets, T)."""
+    """Y of every subset (subsets, T), and softmax(E^T block e_y) under every E (encodings, subsets, T)."""
     query = queries(task, law)
     scores = np.einsum("ntw,wv,snv->nst", law, block, query.encoded, optimize=True)
     S = np.exp(scores - scores.max(axis=2, keepdims=True))
@@ -56,42 +67,31 @@ def distance(task: Task, alpha: float, law: Law, block: Float[np.ndarray, "width
     return float(task.width / 2 * ((members / task.sparsity - alpha * S.mean(axis=0)) ** 2).sum(axis=1).mean())
 
 
-def space(task: Task, law: Law) -> Enumeration:
-    """All (tokens, query) of the task under the law, tokens by their nodes."""
-    nodes = spherical_nodes(task.length * task.width)
-    tokens = uniform(nodes.examples.reshape(-1, task.length, task.width))
-    return product(tokens, uniform(queries(task, law)))
+def output_averaged(tokens: Tokens, law: Law, query_token: Float[np.ndarray, " token"]) -> Loss:
+    """(1/2)||STS_q - E_E f||^2 for one query (Definition 2.5), averaged over the tokens.
+
+    With a single set of encodings it is the plain loss.
+    """
+    return _averaged(tokens, law, query_token, lambda target, outputs: _half_square(target - outputs.mean(axis=0)))
 
 
-def outputs(law: Law, query_token: Float[Array, " token"]) -> Callable:
-    """(model, example) -> the output under each set of encodings."""
-    stored = jnp.asarray(law, dtype=jnp.result_type(float))
-
-    def all_outputs(model: SelectionAttention, example: tuple[Array, Query]) -> Float[Array, "encodings token"]:
-        tokens, query = example
-        one = lambda E, e_y: model(tokens, E, jnp.concatenate([query_token, e_y]))  # noqa: E731
-        return jax.vmap(one)(stored, query.encoded)
-
-    return all_outputs
-
-
-def output_averaged(law: Law, query_token: Float[Array, " token"]) -> Loss:
-    """(1/2)||STS_q - E_E f||^2 at one example (Definition 2.5); with a single set of encodings it is the plain loss."""
-    all_outputs = outputs(law, query_token)
-    return lambda model, example: _half_square(_target(example) - all_outputs(model, example).mean(axis=0))
-
-
-def loss_averaged(law: Law, query_token: Float[Array, " token"]) -> Loss:
-    """E_E (1/2)||STS_q - f||^2 at one example: what one E per step minimises."""
-    all_outputs = outputs(law, query_token)
-    return lambda model, example: jnp.mean(
-        jax.vmap(lambda output: _half_square(_target(example) - output))(all_outputs(model, example))
+def loss_averaged(tokens: Tokens, law: Law, query_token: Float[np.ndarray, " token"]) -> Loss:
+    """E_E (1/2)||STS_q - f||^2 for one query, averaged over the tokens: what one E per step minimises."""
+    return _averaged(
+        tokens, law, query_token, lambda target, outputs: jnp.mean(jax.vmap(_half_square)(target - outputs))
     )
 
 
-def _target(example: tuple[Array, Query]) -> Float[Array, " token"]:
-    tokens, query = example
-    return query.members @ tokens / query.members.sum()
+def _averaged(tokens: Tokens, law: Law, query_token: Float[np.ndarray, " token"], cost: Callable) -> Loss:
+    def of_query(model: SelectionAttention, query: Query) -> Float[Array, ""]:
+        def of_tokens(X):
+            target = query.members @ X / query.members.sum()
+            output = lambda E, e_y: model(X, E, jnp.concatenate([query_token, e_y]))  # noqa: E731
+            return cost(target, jax.vmap(output)(law, query.encoded))
+
+        return jnp.mean(jax.vmap(of_tokens)(tokens))
+
+    return of_query
 
 
 def _half_square(residual: Float[Array, " token"]) -> Float[Array, ""]:

@@ -1,13 +1,12 @@
 """Stochastic encodings: the same two scalars, averaged over the law of the encodings (Section 3.2, Appendix E).
 
-W = C diag(0, I) and V = alpha [I 0]. For encodings E and a subset y the scores are C g with g_i = <e_i, e_y>, which is 1
-on y; so s = 1/(q + sum_{i not in y} e^{C (g_i - 1)}), and u = 1 - q s. The law enters through the overlaps g off y, one
-row for each pair (E, y), all equally likely. Bars are averages over the law.
+W = C diag(0, I) and V = alpha [I 0]. For encodings E and a subset y the scores are C g with g_i = <e_i, e_y>, which is
+1 on y; so s = 1/(q + sum_{i not in y} e^{C (g_i - 1)}), and u = 1 - q s. The law enters through the overlaps g off y,
+one row for each pair (E, y), all equally likely. Bars are averages over the law.
 
 Theory averages outputs (L_in, Definition 2.5); training with one E per step averages losses (L_out).
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,6 +19,9 @@ from stairwise.papers.selection.theory.onehot import Trajectory, ceiling, integr
 
 Overlaps = Float[np.ndarray, "pairs others"]
 Slopes = Callable[[Task, int, Overlaps, float, float], tuple[float, float]]
+
+
+DIVERGED = 100.0  # beyond, exp(C) is meaningless: only a far too large learning rate leads there
 
 
 class Attention(NamedTuple):
@@ -59,8 +61,8 @@ def output_averaged_slopes(
 ) -> tuple[float, float]:
     """(alpha', C') of descent on L_in, exactly (Lemmas E.4, E.5, E.7, where the last sum is only bounded).
 
-    alpha' = s - alpha (q s^2 + u^2/(T-q)) with barred s, u; C' = (d alpha/d_e) drive E[s (u - sum_{i not in y} S_i g_i)]
-    with drive = 1 - q alpha (T s - 1)/(T-q), barred s.
+    alpha' = s - alpha (q s^2 + u^2/(T-q)) and C' = (d alpha/d_e) drive E[s (u - sum_{i not in y} S_i g_i)], with
+    drive = 1 - q alpha (T s - 1)/(T-q); s and u are barred except inside E.
     """
     S = attention(task, overlaps, C)
     pull = float((S.named * (S.leak - (S.others * overlaps).sum(axis=1))).mean())
@@ -215,13 +217,15 @@ def descend(
     steps: int,
     slopes: Slopes = output_averaged_slopes,
 ) -> Trajectory:
-    """`steps` of gradient descent from zero on the two scalars."""
+    """`steps` of gradient descent from zero on the two scalars; not a number from where it has diverged."""
     states = np.zeros((steps + 1, 2))
     for step in range(steps):
         alpha, C = states[step]
-        states[step + 1] = states[step] + learning_rate * np.array(
-            slopes(task, encoding_width, overlaps, float(alpha), float(C))
-        )
+        if not abs(C) < DIVERGED:
+            states[step + 1 :] = np.nan
+            break
+        slope = slopes(task, encoding_width, overlaps, float(alpha), float(C))
+        states[step + 1] = states[step] + learning_rate * np.array(slope)
     return Trajectory(np.arange(steps + 1, dtype=np.float64), states[:, 0], states[:, 1])
 
 

@@ -1,0 +1,196 @@
+"""What the claims share: the sizes they take, hypotheses, the problem that a seed means, how arrays are compared."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stairwise.lab.config import Config, option, require
+from stairwise.lab.contract import Verdict
+from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep.config import LinkFunction, Task
+
+if TYPE_CHECKING:
+    import jax
+
+    from stairwise.papers.parity_onestep import links
+    from stairwise.papers.parity_onestep.theory import census
+    from stairwise.tasks import decomposition
+else:
+    jax = lazy("jax")
+    links = lazy("stairwise.papers.parity_onestep.links")
+    census = lazy("stairwise.papers.parity_onestep.theory.census")
+    decomposition = lazy("stairwise.tasks.decomposition")
+
+TOLERANCE = 1e-12  # an identity, in float64
+LARGEST_CUBE = 16  # bits of a cube that is kept in float64 with all its tokens
+LARGEST_CLASS = 20_000  # parities whose gradients are all kept
+LARGEST_ARRAY = 2**26  # numbers in one array (half a GiB)
+
+
+# --- configs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sizes(Config):
+    """The parity and nothing else."""
+
+    task: Task = option(Task(16, 8), "the parity")
+
+
+@dataclass(frozen=True)
+class Linked(Config):
+    """A link function and nothing else."""
+
+    link: LinkFunction = option(LinkFunction(), "the link function")
+
+
+@dataclass(frozen=True)
+class Data(Config):
+    """A data set of a parity, and a model on it."""
+
+    task: Task = option(Task(16, 8), "the parity")
+    link: LinkFunction = option(LinkFunction(), "the link function")
+    mask: str = option("causal", "which tokens a node sees", choices=("causal", "block"))
+    samples: int = option(2000, "samples n", low=1, high=2**20)
+    failure: float = option(0.1, "probability p with which a concentration bound may fail", above=0.0, below=1.0)
+
+    def check(self) -> None:
+        fits(self.samples, self.task)
+
+
+SHIPPED = (
+    LinkFunction("poly4"),
+    LinkFunction("cos"),
+    LinkFunction("requ", 4.0),
+    LinkFunction("requ", 3.0),
+    LinkFunction("requ", 2.5),
+    LinkFunction("requ", 2.1),
+)
+
+
+# --- what the sizes must allow ----------------------------------------------------------------------------------------
+
+
+def fits(samples: int, task: Task) -> None:
+    """The token matrix must fit into memory."""
+    tokens = task.bits + task.size - 1
+    require(
+        samples * tokens <= LARGEST_ARRAY,
+        f"samples={samples} times task.bits+task.size-1={tokens} must be at most {LARGEST_ARRAY}",
+    )
+
+
+def cube_fits(task: Task, largest: int = LARGEST_CUBE) -> None:
+    require(task.bits <= largest, f"task.bits={task.bits} must be at most {largest} for the whole cube")
+
+
+def class_fits(task: Task, largest: int = LARGEST_CLASS) -> None:
+    """All parities must be few enough to look at each."""
+    cube_fits(task)
+    parities = math.comb(task.bits, task.size)
+    require(
+        parities <= largest,
+        f"task.size={task.size} has {parities} parities of task.bits={task.bits}, which must be at most {largest}",
+    )
+
+
+def power_of_two(task: Task) -> tuple[str, ...]:
+    """The paper assumes k = 2^v, decomposed by the complete tree."""
+    violated = ()
+    if task.size & (task.size - 1):
+        violated += (f"task.size={task.size} must be a power of two",)
+    if task.tree != "balanced":
+        violated += (f"task.tree={task.tree} must be balanced",)
+    return violated
+
+
+def proportional(task: Task) -> tuple[str, ...]:
+    """Theorem 2 needs k and d-k of order d; at one size only the extremes can be told apart."""
+    few = task.size if 2 * task.size <= task.bits else task.bits - task.size
+    return () if 8 * few >= task.bits else (f"min(k, d-k)={few} must be of order task.bits={task.bits}",)
+
+
+# --- the problem ------------------------------------------------------------------------------------------------------
+
+
+def secret_of(task: Task, seed: int) -> tuple[int, ...]:
+    """The secret positions: the given ones, or a draw."""
+    drawn = np.random.default_rng([seed, task.bits, task.size]).permutation(task.bits)[: task.size]
+    return task.subset or tuple(sorted(drawn.tolist()))
+
+
+def tree_of(task: Task, seed: int):
+    """The decomposition of the secret, built in one compiled call (its small operations one by one cost seconds)."""
+    leaves = np.array(sorted(secret_of(task, seed)), dtype=np.int32)
+    return _builder(task.tree, task.bits)(leaves)
+
+
+@cache
+def _builder(tree: str, bits: int):
+    build = {"balanced": decomposition.balanced, "chain": decomposition.chain}[tree]
+    return jax.jit(lambda leaves: build(leaves, bits))
+
+
+def link_of(config: LinkFunction):
+    return links.make_link(config.name, config.slope)
+
+
+def link_name(config: LinkFunction) -> str:
+    return f"requ({config.slope:g})" if config.name == "requ" else config.name
+
+
+def bits_of(task: Task, samples: int, seed: int) -> np.ndarray:
+    """Uniform +-1 inputs (samples, d)."""
+    return 1 - 2 * np.random.default_rng(seed).integers(0, 2, (samples, task.bits), dtype=np.int8)
+
+
+def tokens_of(tree, x: np.ndarray) -> np.ndarray:
+    """Inputs and true nodes, in float64."""
+    return census.complete(np.asarray(tree.children), x.astype(np.float64))
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+def under(violated: tuple[str, ...], verdict: Verdict) -> Verdict:
+    """The verdict of a statement with hypotheses: where they are violated, a false conclusion speaks not against it."""
+    if violated and verdict.status in ("fails", "refuted"):
+        note = "; ".join(
+            filter(None, [verdict.note, "the conclusion does not hold here, and the hypotheses are not met"])
+        )
+        verdict = dataclasses.replace(verdict, status="vacuous", note=note)
+    return dataclasses.replace(verdict, hypotheses=verdict.hypotheses + violated)
+
+
+def empty_if(condition: bool, verdict: Verdict, why: str) -> Verdict:
+    """A bound that is met because nothing could break it says nothing."""
+    if condition and verdict.status == "holds":
+        return dataclasses.replace(verdict, status="vacuous", note="; ".join(filter(None, [verdict.note, why])))
+    return verdict
+
+
+def relative_error(a: Any, b: Any) -> float:
+    """max|a-b| / max|b|, and max|a-b| where b is zero."""
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    difference, scale = np.max(np.abs(a - b), initial=0.0), np.max(np.abs(b), initial=0.0)
+    return float(difference / scale) if scale > 0 else float(difference)
+
+
+def identical(pairs: Mapping[str, tuple[Any, Any]], tolerance: float = TOLERANCE, **more: Any) -> Verdict:
+    """Holds when every pair (computed, formula) agrees relative to the formula; the largest error is measured."""
+    errors = {name: relative_error(*pair) for name, pair in pairs.items()}
+    rows = tuple({"quantity": name, "relative error": error} for name, error in errors.items())
+    largest = max(errors.values(), key=lambda error: math.inf if math.isnan(error) else error)
+    return Verdict.at_most(largest, tolerance, details=rows, **more)
+
+
+def exactly(facts: Mapping[str, bool], **more: Any) -> Verdict:
+    """Holds when no listed fact is false; how many are is measured."""
+    wrong = [name for name, true in facts.items() if not true]
+    note = more.pop("note", "") or (f"false: {', '.join(wrong)}" if wrong else "")
+    return Verdict.at_most(len(wrong), 0, note=note, **more)

@@ -1,0 +1,209 @@
+"""The configs of parity in one gradient step: task, link, descent, filter, quantiser, oracle."""
+
+import warnings
+from dataclasses import dataclass
+
+from stairwise.lab.config import Config, option, require
+
+LARGEST = 2**14  # bits or subset entries
+
+
+@dataclass(frozen=True)
+class Task(Config):
+    """A parity of k out of d bits and its decomposition into products of two."""
+
+    bits: int = option(64, "input bits d", low=2, high=LARGEST)
+    size: int = option(32, "size k of the secret subset", low=2, high=LARGEST)
+    subset: tuple[int, ...] = option((), "the secret positions, counted from 0; none = drawn from the seed", low=0)
+    tree: str = option("balanced", "decomposition (the paper: balanced)", choices=("balanced", "chain"))
+
+    def check(self) -> None:
+        require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
+        if self.subset:
+            require(
+                len(self.subset) == self.size, f"subset has {len(self.subset)} entries, which must be size={self.size}"
+            )
+            for place, position in enumerate(self.subset):
+                require(position < self.bits, f"subset={position} must be below bits={self.bits}")
+                require(position not in self.subset[:place], f"subset={position} must not be repeated")
+
+    @property
+    def slots(self) -> int:
+        """Places for inputs."""
+        return self.bits
+
+    @property
+    def leaves(self) -> int:
+        """Places for secret positions."""
+        return self.size
+
+
+@dataclass(frozen=True)
+class PaddedTask(Config):
+    """The same with d and k as numbers, so that one compiled program serves every size up to the padding."""
+
+    bits: int = option(64, "input bits d", low=2, numeric=True)
+    size: int = option(32, "size k of the secret subset", low=2, numeric=True)
+    slots: int = option(64, "padding: the largest d of the program", low=2, high=LARGEST)
+    leaves: int = option(32, "padding: the largest k of the program", low=2, high=LARGEST)
+    tree: str = option("balanced", "decomposition (the paper: balanced)", choices=("balanced", "chain"))
+
+    def check(self) -> None:
+        require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
+        require(self.bits <= self.slots, f"bits={self.bits} must be at most slots={self.slots}")
+        require(self.size <= self.leaves, f"size={self.size} must be at most leaves={self.leaves}")
+
+    @property
+    def subset(self) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class LinkFunction(Config):
+    """phi, which turns the mean of two signs into their product."""
+
+    name: str = option("poly4", "shape of phi", choices=("poly4", "cos", "requ"))
+    slope: float = option(4.0, "slope s of the straight part of requ", above=2.0, high=4.0)
+
+
+@dataclass(frozen=True)
+class Rate(Config):
+    """The learning rate, by the child logit that one step should give at the root."""
+
+    lam: float = option(
+        9.0, "logit lam of the root's children after one step: eta = lam V(root)^2 / (2c)", above=0.0, numeric=True
+    )
+    scale: str = option(
+        "logit",
+        "logit: eta from lam by the leading order; measured: from lam by the measured child gradient of the root;"
+        " paper: eta = eta0 d^(2+eps/16)",
+        choices=("logit", "measured", "paper"),
+    )
+    eta0: float = option(1.0, "eta0 of the paper's scaling", above=0.0, numeric=True)
+    eps: float = option(1.0, "eps of the paper: n = d^(2+eps), oracle error d^(-2-eps/8)", above=0.0, numeric=True)
+    adam: float = option(0.03, "learning rate where the optimiser is Adam", above=0.0, numeric=True)
+
+
+@dataclass(frozen=True)
+class Quantiser(Config):
+    """r[W] after every step: spacing * clip(round(w / spacing), -bound, bound), ties to even."""
+
+    spacing: float = option(0.0, "0: no rounding; 1: integers (the paper); else a grid", low=0.0, numeric=True)
+    bound: float = option(
+        0.0,
+        "0: none (the paper); else weights saturate at this many spacings (an extension, not Theorem 7)",
+        low=0.0,
+        numeric=True,
+    )
+
+    @property
+    def kind(self) -> str:
+        """none, integer, grid or saturating."""
+        if self.spacing == 0:
+            return "none"
+        if self.bound > 0:
+            return "saturating"
+        return "integer" if self.spacing == 1 else "grid"
+
+
+INTEGER = Quantiser(spacing=1.0)
+
+
+@dataclass(frozen=True)
+class Oracle(Config):
+    """How the gradient is disturbed, by at most delta = C d^(-2-eps/8) in every entry."""
+
+    kind: str = option(
+        "exact",
+        "noisy: +-delta with random signs; adversarial: the children of a node are torn apart,"
+        " and the second child and all other tokens are pushed up",
+        choices=("exact", "noisy", "adversarial"),
+    )
+    strength: float = option(0.0, "C of delta = C d^(-2-eps/8)", low=0.0, numeric=True)
+
+
+@dataclass(frozen=True)
+class Augmentation(Config):
+    """The filter (Section 3.3) and the inputs that it looks at."""
+
+    eps0: float = option(0.0, "threshold of the filter, in (1, 2); 0: no filter", low=0.0, high=4.0, numeric=True)
+    source: str = option(
+        "augmented",
+        "inputs that decide: augmented (the paper), or the first block of the training inputs",
+        choices=("augmented", "training"),
+    )
+    inputs: int = option(32, "augmented inputs n'", low=1, numeric=True)
+    room: int = option(32, "padding: the largest n' of the program", low=1, high=2**20)
+    reading: str = option(
+        "exists", "the filter fires if some or if all nodes are uninformative", choices=("exists", "forall")
+    )
+    propagate: bool = option(False, "a closed level closes the next one", numeric=True)
+    literal: bool = option(False, "take any eps0, to see what then fails", numeric=True)
+
+    def check(self) -> None:
+        require(self.inputs <= self.room, f"inputs={self.inputs} must be at most room={self.room}")
+        if self.literal:
+            return
+        require(self.eps0 < 2, f"eps0={self.eps0:g} must be below 2 (from there on the filter never opens)")
+        if 0 < self.eps0 <= 1 and not self.propagate:
+            warnings.warn(
+                f"eps0={self.eps0:g} should be above 1 unless propagate is set: a zeroed token is at distance 1 from"
+                " -1, so the level after a closed one would open",
+                stacklevel=4,
+            )
+
+
+FILTER = Augmentation(eps0=1.5)
+
+
+@dataclass(frozen=True)
+class Descent(Config):
+    """Full-batch gradient descent of W from zero on n fixed samples, drawn and contracted block by block."""
+
+    task: Task = option(Task(), "the parity")
+    link: LinkFunction = option(LinkFunction(), "the link function")
+    mask: str = option("causal", "which tokens a node sees", choices=("causal", "block"))
+    forcing: bool = option(True, "teacher forcing: nodes are predicted from true tokens")
+    supervision: str = option(
+        "chain", "what the loss sees: every node, or (no chain of thought) the root", choices=("chain", "root")
+    )
+    samples: int = option(131_072, "training samples n", low=1, high=2**31 - 1)
+    block: int = option(4096, "samples in one block (one tick); a multiple of 32", low=32, high=2**20)
+    steps: int = option(1, "gradient steps", low=1, high=10**6)
+    rate: Rate = option(Rate(), "the learning rate")
+    quantiser: Quantiser = option(Quantiser(), "rounding of W after a step")
+    oracle: Oracle = option(Oracle(), "the gradient oracle")
+    augmentation: Augmentation = option(Augmentation(), "the filter")
+    test_inputs: int = option(1000, "fresh inputs of the evaluation", low=1, high=2**20)
+    looks: tuple[int, ...] = option(
+        (), "sample counts at which the one step is tried, on the samples so far; all n always are"
+    )
+    measure_every: int = option(1, "steps between measurements", low=1)
+    # beyond the paper
+    optimizer: str = option("gd", "gradient step", choices=("gd", "adam"))
+    fresh: bool = option(False, "new samples every step")
+
+    def check(self) -> None:
+        require(self.block % 32 == 0, f"block={self.block} must be a multiple of 32")
+        for look in self.looks:
+            require(self.steps == 1, f"looks={look} needs steps=1 (steps={self.steps})")
+            require(
+                look % self.block == 0 and 0 < look <= self.samples,
+                f"looks={look} must be a multiple of block={self.block} in 1..samples={self.samples}",
+            )
+        if not self.forcing or self.augmentation.eps0 > 0:
+            require(self.mask == "block", f"mask={self.mask} must be block without teacher forcing or with a filter")
+        ticks = self.steps * self.blocks
+        require(ticks * self.block < 2**31, f"steps={self.steps} times samples={self.samples} must be below 2**31")
+
+    @property
+    def blocks(self) -> int:
+        """Ticks of one gradient step."""
+        return -(-self.samples // self.block)
+
+
+@dataclass(frozen=True)
+class PaddedDescent(Descent):
+    """The same for a task whose sizes are numbers."""
+
+    task: PaddedTask = option(PaddedTask(), "the parity")  # type: ignore[assignment]

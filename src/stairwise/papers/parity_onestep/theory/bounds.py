@@ -1,0 +1,160 @@
+"""The explicit bounds of the lemmas, as printed and as corrected; K = sup |phi'|."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# --- gradients of the model: Lemmas 4 and 6 ---------------------------------------------------------------------------
+
+
+def forced_gradient(steepest: float, size: int) -> float:
+    """Lemma 4: ||grad_W f|| <= 2K sqrt(k-1) with teacher forcing, at every x and W."""
+    return 2 * steepest * math.sqrt(size - 1)
+
+
+def chained_gradient(steepest: float, levels: int) -> float:
+    """Lemma 6 for k = 2^v: sqrt(4K^4/((K^2-2)(2K^2-1))) (2K^2)^(v/2), at every x, W and U."""
+    return _chained(4 * steepest**4, steepest, levels)
+
+
+def chained_gradient_printed(steepest: float, levels: int) -> float:
+    """As printed, with 4K^2 where the line before it gives 4K^4."""
+    return _chained(4 * steepest**2, steepest, levels)
+
+
+def _chained(front: float, K: float, levels: int) -> float:
+    return math.sqrt(front / ((K**2 - 2) * (2 * K**2 - 1)) * (2 * K**2) ** levels)
+
+
+def chained_gradient_line(steepest: float, levels: int) -> float:
+    """The line before the last: sqrt(4K^4/(K^2-2) sum_{l=1..v} (2K^2)^(v-l))."""
+    K = steepest
+    return math.sqrt(4 * K**4 / (K**2 - 2) * sum((2 * K**2) ** (levels - level) for level in range(1, levels + 1)))
+
+
+def chained_gradient_levels(steepest: float, nodes_per_level: Sequence[int]) -> float:
+    """The same argument for any tree: sum over m of 4 K^2 (1 + sum_{l > h[m]} (nodes of level l) K^(2(l-h[m])))."""
+    K, counts = steepest, list(nodes_per_level)
+    total = 0.0
+    for level, count in enumerate(counts):
+        above = sum(nodes * K ** (2 * gap) for gap, nodes in enumerate(counts[level + 1 :], start=1))
+        total += count * 4 * K**2 * (1 + above)
+    return math.sqrt(total)
+
+
+# --- concentration: Lemmas 9 and 10 -----------------------------------------------------------------------------------
+
+
+def interaction(samples: int, bits: int, failure: float) -> float:
+    """Lemma 9: kappa = sqrt((2/n) log(32 d^4/p)).
+
+    >>> round(interaction(500, 12, 0.1), 4)
+    0.2507
+    """
+    return math.sqrt(2 / samples * math.log(32 * bits**4 / failure))
+
+
+def level_means(bits: int, rows: int, failure: float) -> float:
+    """Lemma 10: 2(sqrt 2 + 1) sqrt(log(2 rows/p)/d), where `rows` counts training and augmented inputs.
+
+    >>> round(level_means(64, 64, 0.1), 2)
+    1.61
+    """
+    return 2 * (math.sqrt(2) + 1) * math.sqrt(math.log(2 * rows / failure) / bits)
+
+
+def level_means_exact(ends: Sequence[int], rows: int, failure: float) -> list[float]:
+    """The same before it is simplified, for each level l: sum_{l' <= l} sqrt(2 (d_l' - d_{l'-1}) log(2 rows/p))/d_l."""
+    sizes = np.diff([0, *ends])
+    sums = np.cumsum(np.sqrt(2 * sizes * math.log(2 * rows / failure)))
+    return (sums / np.asarray(ends)).tolist()
+
+
+def level_zero_sum_printed(size: int, rows: int, failure: float) -> float:
+    """The proof's bound on the sum over level 0, sqrt(2k log(2 rows/p)), as if there were k inputs and not d."""
+    return math.sqrt(2 * size * math.log(2 * rows / failure))
+
+
+def uninformative_bound(tokens: int, inputs: int) -> float:
+    """P(some token is -1 on all of n' inputs) <= (d+k-1) 2^-n'."""
+    return min(1.0, tokens * 2.0**-inputs)
+
+
+def uninformative_chance(children: np.ndarray, bits: int, inputs: int) -> float:
+    """The same probability exactly, for any tree.
+
+    A token is a vector of F_2^n' (1 where it is -1), uniform for inputs, a sum for nodes; the bad one is all ones. The
+    chance that a subtree holds no bad vector and its root is v depends only on whether v is zero or not, since the
+    linear maps that fix the bad vector move all others into each other.
+    """
+    zero, other = {}, {}
+    alone = 2.0**-inputs
+    used = {int(token) for pair in children for token in pair}
+    for token in range(bits):
+        zero[token] = other[token] = alone
+    for i, (left, right) in enumerate(np.asarray(children).tolist()):
+        neither = 2.0**inputs - 2
+        zero[bits + i] = zero[left] * zero[right] + neither * other[left] * other[right]
+        other[bits + i] = (
+            zero[left] * other[right] + other[left] * zero[right] + (neither - 2) * other[left] * other[right]
+            if inputs > 1
+            else 0.0
+        )
+    root = bits + len(children) - 1
+    good = zero[root] + (2.0**inputs - 2) * other[root]
+    return 1 - good * (1 - alone) ** sum(token not in used for token in range(bits))
+
+
+# --- hardness: Theorem 2 ----------------------------------------------------------------------------------------------
+
+
+def overlap(bits: int, samples: int) -> float:
+    """delta = sqrt(4d/n), which no |<p, p'>_n| exceeds with probability 1 - |P|(|P|-1) e^(-2d)."""
+    return math.sqrt(4 * bits / samples)
+
+
+def overlap_failure(bits: int, size: int) -> float:
+    parities = math.comb(bits, size)
+    return min(1.0, parities * (parities - 1) * math.exp(-2 * bits))
+
+
+def gram_eigenvalue(bits: int, samples: int, parities: int) -> float:
+    """lambda_max(G_P) <= 2 max(1, |P| delta)."""
+    return 2 * max(1.0, parities * overlap(bits, samples))
+
+
+def gradient_variance(bits: int, samples: int, parities: int, largest: float) -> float:
+    """Var_n <= 2 max(1/|P|, sqrt(4d/n)) sup ||grad f||^2."""
+    return 2 * max(1 / parities, overlap(bits, samples)) * largest
+
+
+class Hidden(NamedTuple):
+    """What a p-free predictor must cost when the oracle hides all p of a set Q."""
+
+    squared: float
+    sup: float
+
+
+def hidden_losses(chance: float, mean_magnitude: float) -> Hidden:
+    """E(p-f)^2 >= 2 - 1/Pr(Q) - 2 E_x|E_p p(x)|, and E_p sup|p-f| >= Pr(Q) when Q holds two parities."""
+    return Hidden(2 - 1 / chance - 2 * mean_magnitude if chance > 0 else -math.inf, chance)
+
+
+def zero_one_error(parities: int) -> float:
+    """Averaged over P, any predictor errs with probability at least 1/2 - 1/(2 sqrt|P|)."""
+    return 0.5 - 0.5 / math.sqrt(parities)
+
+
+def unlucky_share(parities: int, correlation: float) -> float:
+    """The share of P with which one +-1 predictor can correlate by more than s is at most 1/(|P| s^2) (Bessel)."""
+    return min(1.0, 1 / (parities * correlation**2))
+
+
+def cheap_share(parities: int, gain: float) -> float:
+    """The share of P on which one predictor gets squared loss below 1 - gain is at most 1/(|P| gain).
+
+    The loss is 1 - 2<p,f> + ||f||^2, so <p,f> > (gain + ||f||^2)/2 there, and sum_p <p,f>^2 <= ||f||^2.
+    """
+    return min(1.0, 1 / (parities * gain))

@@ -1,0 +1,52 @@
+"""How far one step on n samples is from the population step: the law of the gradient's noise, and what it costs.
+
+The paper bounds the noise uniformly (Lemma 9); here are its leading-order standard deviations in units of the signal
+2c/V^2. `population.node_spread` has the exact ones.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+
+class Law(NamedTuple):
+    """Standard deviations over the signal 2c/V^2: of an entry off the children, of their mean, of their difference."""
+
+    other: float
+    common: float
+    difference: float
+
+
+def leading_law(visible: int, samples: int, curvature: float) -> Law:
+    """sqrt(2V/n) for the first two, and sqrt(120) c / (2 sqrt(nV)) for the difference of the two children.
+
+    The difference is smaller by a factor of order 1/V because the residual phi(z)-x_m vanishes to order z^2 wherever
+    the children disagree.
+    """
+    entry = math.sqrt(2 * visible / samples)
+    return Law(entry, entry, math.sqrt(120) * curvature / (2 * math.sqrt(samples * visible)))
+
+
+def support_samples(visible: int, candidates: int) -> float:
+    """The n from which the two largest of V entries are the children, to leading order in all k-1 columns.
+
+    A child stands 1 above the others, whose noise is sqrt(2V/n), and sqrt(2 ln(candidates)) of those is the largest of
+    `candidates` normals: n = 4 V ln(candidates) (1 + 1/sqrt 2)^2 counts the child's own noise too.
+    """
+    return 4 * visible * math.log(candidates) * (1 + 1 / math.sqrt(2)) ** 2
+
+
+def imbalance_error(curvature: float, difference: Float[np.ndarray, "*nodes"]) -> Float[np.ndarray, "*nodes"]:
+    """c tanh^2(Delta/2): the error of a node whose children disagree and whose two logits differ by Delta."""
+    return curvature * np.tanh(difference / 2) ** 2
+
+
+def leakage(visible: int, lam: float) -> float:
+    """The softmax weight off the children when they have logit lam and all others 0.
+
+    >>> round(leakage(2, 1.0), 12)
+    0.0
+    """
+    return (visible - 2) / (visible - 2 + 2 * math.exp(lam))

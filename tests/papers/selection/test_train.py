@@ -1,0 +1,191 @@
+"""Online training of selection: what is drawn, what is padded, what the switches do."""
+
+from dataclasses import replace
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from stairwise.lab.config import split
+from stairwise.nn.encodings import subset_encoding
+from stairwise.papers.selection import train
+from stairwise.papers.selection.config import Encodings, Fcn, Online, Task
+from stairwise.papers.selection.fcn import FullyConnected, train_fcn
+from stairwise.papers.selection.model import SelectionAttention
+from stairwise.papers.selection.task import SparseSelection, uniform_subset
+from stairwise.train.loop import Member, Program
+from tests.helpers import assert_close
+
+SMALL = Online(
+    task=Task(8, 2, 3),
+    encoding=Encodings(width=16, threshold=0.9, scheme="offenders"),
+    batch=8,
+    steps=30,
+    measure_every=10,
+    test_lengths=(11,),
+    test_sparsities=(4,),
+    test_examples=6,
+)
+
+
+def numbers_of(config, seed=0):
+    return {name: jnp.asarray(value) for name, value in split(config)[1].items()} | {"seed": jnp.uint32(seed)}
+
+
+def random_model(seed=0, width=3, encoding=16):
+    rng = np.random.default_rng(seed)
+    joint = width + encoding
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape, scale=0.3).astype(np.float32))  # noqa: E731
+    return SelectionAttention(W=draw(joint, joint), V=draw(width, joint))
+
+
+@pytest.fixture(scope="module")
+def program():
+    return Program(train.online(split(SMALL)[0]))
+
+
+def fit(program, seed=0, **numbers):
+    return program.run([Member(seed, {**split(SMALL)[1], **numbers})])[0]
+
+
+def weights_after(config, seed=0):
+    """The trained weights alone: without the measurements there is little to compile."""
+    stage = train.online(split(config)[0])[0]
+    bare = {"measure": None, "finish": lambda n, state, key: (None, train.weights(train.assemble(state.parameters)))}
+    return Program([type(stage)(**{**stage.__dict__, **bare})]).run([Member(seed, split(config)[1])])[0].arrays
+
+
+def test_subsets_are_uniform_and_without_repeats():
+    draw = jax.jit(jax.vmap(lambda key: uniform_subset(key, 6, 3)))
+    subsets = np.sort(np.asarray(draw(jax.random.split(jax.random.key(0), 20_000))), axis=1)
+    assert (np.diff(subsets, axis=1) > 0).all()
+    _, counts = np.unique(subsets, axis=0, return_counts=True)
+    assert len(counts) == 20
+    chi2 = np.sum((counts - 1000) ** 2 / 1000)
+    assert chi2 < 45  # 19 degrees of freedom: beyond 1 in 1000
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace", "onehot", "shifted"])
+def test_token_laws_have_the_moments_they_promise(law):
+    task = SparseSelection(50, 2, 4, law)
+    tokens = np.asarray(jax.vmap(lambda key: task.sample(key).tokens)(jax.random.split(jax.random.key(0), 400)))
+    flat = tokens.reshape(-1, 4)
+    mean = {"shifted": 1.0, "onehot": 0.5}.get(law, 0.0)
+    second = flat.T @ flat / len(flat)
+    assert_close(flat.mean(0) + 2, np.full(4, mean + 2), 0.02)
+    expected = np.eye(4) + (np.ones((4, 4)) if law == "shifted" else 0)
+    assert_close(second, expected, 0.05)
+
+
+def test_padded_validation_equals_the_plain_loss_at_every_length_and_sparsity():
+    model, numbers = random_model(), numbers_of(SMALL)
+    key = jax.random.key(7)
+    longest = train.encoding_set(SMALL, numbers, 11, jnp.int32(5))
+    loss = jax.jit(partial(train.padded_loss, SMALL, numbers, model, longest, key, largest=4))
+    for length, sparsity in ((8, 2), (11, 4)):
+        padded = loss(length=jnp.int32(length), sparsity=jnp.int32(sparsity))
+        encodings = train.encoding_set(SMALL, numbers, length, jnp.int32(5))
+        losses = []
+        for i in range(SMALL.test_examples):
+            own = train.at(key, i)
+            tokens = train.draw_tokens(train.role(own, "tokens"), 11, 3, "gaussian")[:length]
+            subset = train.uniform_subset(train.role(own, "subset"), length, 4, sparsity)[:sparsity]
+            query = jnp.concatenate([jnp.zeros(3, dtype=jnp.float32), subset_encoding(encodings, subset)])
+            losses.append(0.5 * float(jnp.sum((tokens[subset].mean(0) - model(tokens, encodings, query)) ** 2)))
+        assert_close(padded, np.mean(losses), 1e-5)
+
+
+def test_the_arms_see_the_same_data_and_their_own_encodings():
+    steps = jnp.arange(6, dtype=jnp.int32)
+    keys = [jax.random.key(t) for t in range(6)]
+    for pool, distinct in ((0, 6), (1, 1), (2, 2)):
+        numbers = numbers_of(SMALL) | {"encoding.pool": jnp.int32(pool)}
+        indices = [int(train.encoding_index(numbers, key, t)) for key, t in zip(keys, steps, strict=True)]
+        assert len(set(indices)) == distinct
+        drawn = train.example_key(numbers, keys[0], jnp.int32(3))
+        reference = train.example_key(numbers_of(SMALL), keys[0], jnp.int32(3))
+        assert (jax.random.key_data(drawn) == jax.random.key_data(reference)).all()
+
+
+def test_a_finite_training_set_has_exactly_its_size():
+    numbers = numbers_of(SMALL) | {"samples": jnp.int32(5)}
+    keys = [train.example_key(numbers, jax.random.key(t), jnp.int32(b)) for t in range(12) for b in range(4)]
+    assert len({tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}) == 5
+
+
+def test_the_same_run_twice_is_bit_identical_and_another_seed_is_not(program):
+    first, again, other = fit(program), fit(program), fit(program, seed=1)
+    assert first.value == again.value
+    np.testing.assert_array_equal(first.arrays["train/W"], again.arrays["train/W"])
+    assert not np.array_equal(first.arrays["train/W"], other.arrays["train/W"])
+
+
+def test_one_step_from_zero_equals_the_closed_form_gradient():
+    """At W = V = 0 the attention is uniform and only V moves: dL/dV = -mean_b target_b (mean_i z_i)^T."""
+    config = replace(SMALL, steps=1, measure_every=1)
+    arrays = weights_after(config)
+    numbers = numbers_of(config)
+    tick = train.at(train.role_key(0, "train/tick"), 0)
+    key = train.role(tick, "data")
+    examples = [
+        SparseSelection(8, 2, 3).sample(train.example_key(numbers, key, jnp.int32(b))) for b in range(config.batch)
+    ]
+    encodings = np.asarray(train.encoding_set(config, numbers, 8, jnp.int32(0)))
+    expected = np.mean(
+        [np.outer(x.tokens[x.subset].mean(0), np.r_[x.tokens.mean(0), encodings.mean(0)]) for x in examples], axis=0
+    )
+    assert_close(arrays["train/V"], expected, 1e-5)
+    assert not arrays["train/W"].any()
+
+
+def test_a_frozen_value_matrix_stays_the_identity():
+    arrays = weights_after(replace(SMALL, train_value=False))
+    np.testing.assert_array_equal(arrays["train/V"], np.eye(3, 19, dtype=np.float32))
+    assert arrays["train/W"].any()
+
+
+def test_a_factorised_w_has_the_rank_it_was_given():
+    arrays = weights_after(replace(SMALL, factorised=2))
+    assert np.linalg.matrix_rank(arrays["train/W"], tol=1e-6) == 2
+
+
+def test_averaging_outputs_costs_less_than_averaging_losses():
+    """Jensen: 1/2 E||t - E f||^2 <= 1/2 E||t - f||^2, on the same draws."""
+    model, numbers = random_model(), numbers_of(SMALL)
+    parameters = train.weights(model)
+    keys = jax.random.split(jax.random.key(0), 8)
+    sets = jnp.stack([train.encoding_set(SMALL, numbers, 8, jnp.int32(i)) for i in range(4)])
+    losses = {}
+    for average in ("loss", "output"):
+        config = replace(SMALL, encoding=replace(SMALL.encoding, per_step=4, average=average))
+        losses[average] = float(jax.jit(partial(train.batch_loss, config, numbers))(parameters, keys, sets))
+    singles = [float(train.batch_loss(SMALL, numbers, parameters, keys, one[None])) for one in sets]
+    assert losses["output"] < losses["loss"]
+    assert_close(losses["loss"], np.mean(singles), 1e-6)
+
+
+def test_attending_the_query_equals_one_more_context_column():
+    model = random_model()
+    rng = np.random.default_rng(1)
+    tokens, encodings = (jnp.asarray(rng.normal(size=(8, n)).astype(np.float32)) for n in (3, 16))
+    query = jnp.asarray(rng.normal(size=19).astype(np.float32))
+    more = model(jnp.vstack([tokens, query[:3]]), jnp.vstack([encodings, query[3:]]), query)
+    assert_close(model(tokens, encodings, query, attend_query=True), more, 1e-5)
+
+
+def test_padded_units_of_a_narrow_net_change_nothing():
+    config = Fcn(task=Task(4, 2, 1), widest=6, head_width=8)
+    example = SparseSelection(4, 2, 1).sample(jax.random.key(0))
+    net = FullyConnected(config, jax.random.key(1))
+    changed = eqx.tree_at(lambda n: n.first.A, net, net.first.A.at[3:].multiply(5))
+    np.testing.assert_array_equal(net(example, "head", 3), changed(example, "head", 3))
+    assert not np.array_equal(net(example, "head", 6), changed(example, "head", 6))
+
+
+def test_a_wide_fully_connected_net_learns_a_tiny_task():
+    config = Fcn(task=Task(3, 1, 1), first_width=5, widest=5, head_width=32, batch=64, steps=600, test_examples=2048)
+    outcome = Program(train_fcn(split(config)[0])).run([Member(0, split(config)[1])])[0]
+    assert outcome.arrays["train/risk"] < 0.1  # predicting zero costs 1
