@@ -1,13 +1,10 @@
 """The command line: parses, calls lab and report, prints. Nothing here imports JAX; bad input never gets that far."""
 
 import argparse
-import json
 import os
 import shlex
 import signal
 import sys
-import time
-from pathlib import Path
 from typing import Any
 
 from stairwise.lab.config import ConfigError, Field, leaves
@@ -170,6 +167,8 @@ def _dispatch(arguments: list[str]) -> int:
             return _field_help(command, name, next(word for word in rest if "/" in word))
         rest, fields = split_fields(rest, set(command._option_string_actions))
     options = top.parse_args([name, *rest])
+    from stairwise.commands import COMMANDS
+
     return COMMANDS[name](options, fields)
 
 
@@ -211,194 +210,6 @@ def _field_line(field: Field) -> str:
     return (
         f"  --{field.path} {kind.upper()}\n      {field.metadata.get('help', '')} (default {default}{limits}{choices})"
     )
-
-
-# --- commands ---------------------------------------------------------------------------------------------------------
-
-
-def _reader(options):
-    from stairwise.lab.store import Store
-
-    return Store.open(options.store, create=False)
-
-
-def _print_json(data: Any) -> None:
-    print(json.dumps(data, indent=1, allow_nan=False, default=str))
-
-
-def _list(options, fields) -> int:
-    from stairwise.lab import registry
-    from stairwise.report import text
-
-    if options.json:
-        _print_json(text.listing(registry.papers(), _reader(options)))
-    else:
-        text.papers_table(registry.papers(), _reader(options))
-    return 0
-
-
-def _run(options, fields) -> int:
-    from stairwise.lab import api, registry
-    from stairwise.lab.progress import for_terminal
-    from stairwise.lab.store import Store
-    from stairwise.report import summary
-
-    experiment = registry.experiment(options.target)
-    if options.group is not None and not 1 <= options.group <= 65536:
-        raise ConfigError(f"group={options.group} must lie in 1..65536")
-    if not options.save_every >= 0:
-        raise ConfigError(f"save-every={options.save_every} must be at least 0")
-    trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
-    if options.dry_run:
-        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json)
-    store = Store.open(options.store)
-    began = time.monotonic()
-    command = shlex.join(["stairwise", *sys.argv[1:]])
-    result = api.run(
-        options.target,
-        options.preset,
-        options.seeds,
-        fields,
-        store=store,
-        group=options.group,
-        progress=for_terminal(),
-        command=command,
-        save_every=options.save_every,
-    )
-    summary.result(result, time.monotonic() - began, options.json)
-    return 0
-
-
-def _verify(options, fields) -> int:
-    from stairwise.lab.progress import for_terminal
-    from stairwise.lab.store import Store
-    from stairwise.lab.verify import verify
-    from stairwise.lab.worker import in_worker
-    from stairwise.report import text
-
-    _check_seed(options.seed)
-    check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)
-    next(check, None)  # bad input is refused here, before the store is made
-    if options.dry_run:
-        return 0
-    store = Store.open(options.store)
-    rows = in_worker(
-        lambda stop: list(
-            verify(
-                options.targets,
-                fields,
-                tier=options.tier,
-                preset=options.preset,
-                run=options.run,
-                fresh=options.fresh,
-                seed=options.seed,
-                store=store,
-                progress=for_terminal(),
-                stop=stop,
-            )
-        )
-    )
-    if options.json:
-        _print_json([row.as_dict() for row in rows])
-    else:
-        text.ledger_table(rows, details=options.details)
-    return 1 if any(row.verdict.status == "fails" for row in rows) else 0
-
-
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise ConfigError(f"seed={seed} must lie in 0..4294967295")
-
-
-def _figure(options, fields) -> int:
-    from stairwise.lab import api, registry
-    from stairwise.lab.progress import for_terminal
-    from stairwise.lab.store import Store
-
-    figure = registry.figure(options.target)
-    out = Path(options.out or f"{figure.id}.pdf")
-    if out.suffix not in (".pdf", ".svg", ".png"):
-        raise ConfigError(f"out={out} must end in .pdf, .svg or .png")
-    if not out.resolve().parent.is_dir():
-        raise ConfigError(f"out={out} must lie in a folder that exists")
-    experiment = registry.experiment(figure)
-    trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
-    if options.run:
-        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal())
-    store = Store.open(options.store, create=False)
-    missing = [trial for trial in trials if not store.has(trial)]
-    if missing:
-        hint = f"stairwise figure {options.target} --preset {options.preset} --run"
-        raise ConfigError(f"{len(missing)} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
-    drawn = api.draw(figure, [store.read(trial) for trial in trials])
-    api.save_figure(drawn, out)
-    print(out)
-    return 0
-
-
-def _runs(options, fields) -> int:
-    from stairwise.report import text
-
-    store = _reader(options)
-    if options.json:
-        _print_json(text.runs_listing(store, options.name, trials=options.trials))
-    else:
-        (text.trials_table if options.trials else text.runs_table)(store, options.name)
-    return 0
-
-
-def _show(options, fields) -> int:
-    from stairwise.report import text
-
-    text.show(_reader(options).find(options.id), _reader(options), as_json=options.json)
-    return 0
-
-
-def _diff(options, fields) -> int:
-    from stairwise.report import text
-
-    store = _reader(options)
-    text.diff(store.find(options.a), store.find(options.b), store, as_json=options.json)
-    return 0
-
-
-def _report(options, fields) -> int:
-    from stairwise.lab.progress import for_terminal
-    from stairwise.report.page import build
-
-    page = build(_reader(options), Path(options.out), progress=for_terminal())
-    print(page)
-    if options.open:
-        import webbrowser
-
-        webbrowser.open(page.resolve().as_uri())
-    return 0
-
-
-def _reproduce(options, fields) -> int:
-    from stairwise.report.reproduce import reproduce
-
-    return reproduce(options.store, Path(options.out), everything=options.all)
-
-
-def _doctor(options, fields) -> int:
-    from stairwise.report.doctor import doctor
-
-    return doctor(options.store, as_json=options.json)
-
-
-COMMANDS = {
-    "list": _list,
-    "run": _run,
-    "verify": _verify,
-    "figure": _figure,
-    "runs": _runs,
-    "show": _show,
-    "diff": _diff,
-    "report": _report,
-    "reproduce": _reproduce,
-    "doctor": _doctor,
-}
 
 
 if __name__ == "__main__":

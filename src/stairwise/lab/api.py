@@ -1,7 +1,6 @@
 """What `import stairwise as sw` offers: run, verify, load, fit. The command line calls the same functions."""
 
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +99,7 @@ def run(
     experiment = registry.experiment(target)
     trials = experiment.trials(preset, seed_list(seeds), changes)
     store = store if isinstance(store, Store) else Store.open(store)
+    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={dict(changes or {})!r})"
     began = time.time()
 
     def work(stop):
@@ -112,7 +112,8 @@ def run(
             {
                 "experiment": experiment.name,
                 "preset": preset,
-                "command": command or f"{os.path.basename(sys.argv[0])} {' '.join(sys.argv[1:])}".strip(),
+                "command": command
+                or f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={dict(changes or {})!r})",
                 "changes": {path: str(value) for path, value in (changes or {}).items()},
                 "trials": [trial.digest for trial in trials],
                 "started": began,

@@ -263,7 +263,7 @@ def _range_text(metadata: Mapping[str, Any]) -> str:
     parts = []
     for bound, words in (("low", "at least"), ("above", "above"), ("high", "at most"), ("below", "below")):
         if metadata.get(bound) is not None:
-            parts.append(f"{words} {metadata[bound]:g}")
+            parts.append(f"{words} {metadata[bound]:.15g}")
     return " and ".join(parts)
 
 

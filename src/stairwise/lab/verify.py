@@ -146,19 +146,25 @@ def _values(kind: Any, value: Any) -> list[Any]:
 def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | None, fresh: bool) -> Row:
     assert claim.check is not None
     cases = [update(claim.cases[0], sizes)] if sizes else list(claim.cases)
-    source = provenance.source_hash(registry.modules()[claim.paper])
+    source = _source(claim)
     identity = [claim.name, [as_dict(case) for case in cases], seed, source, provenance.versions()]
     digest = digest_of(identity)
     kept = None if store is None or fresh else store.read_verdict(claim.name, digest)
     if kept is not None:
-        verdict = Verdict(**{**kept["verdict"], "hypotheses": tuple(kept["verdict"]["hypotheses"])})
+        found = dict(kept["verdict"])
+        found |= {"hypotheses": tuple(found["hypotheses"]), "details": tuple(dict(row) for row in found["details"])}
+        verdict = Verdict(**found)
         return Row(claim, verdict, kept["seconds"], sizes, stored=True)
     began = time.monotonic()
     verdict = _checked(claim, cases, seed)
     row = Row(claim, verdict, time.monotonic() - began, sizes)
     if store is not None:
-        store.write_verdict(claim.name, digest, _kept(row, [as_dict(case) for case in cases]))
+        store.write_verdict(claim.name, digest, _kept(row, [as_dict(case) for case in cases], source))
     return row
+
+
+def _source(claim: Claim) -> str:
+    return provenance.source_hash(registry.modules()[claim.paper])
 
 
 def _checked(claim: Claim, cases: Sequence[Config], seed: int) -> Verdict:
@@ -207,11 +213,11 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
     verdict = claim.judge([store.read(trial) for trial in trials])
     row = Row(claim, verdict, time.monotonic() - began, {"preset": preset, **sizes} if preset != "quick" else sizes)
     digest = digest_of([claim.name, [trial.digest for trial in trials]])
-    store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials]))
+    store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials], _source(claim)))
     return row
 
 
-def _kept(row: Row, inputs: list[Any]) -> dict[str, Any]:
+def _kept(row: Row, inputs: list[Any], source: str) -> dict[str, Any]:
     verdict = row.verdict
     return {
         "claim": row.claim.name,
@@ -222,8 +228,9 @@ def _kept(row: Row, inputs: list[Any]) -> dict[str, Any]:
             "margin": verdict.margin,
             "note": verdict.note,
             "hypotheses": list(verdict.hypotheses),
-            "details": [dict(detail) for detail in verdict.details],
+            "details": [list(detail.items()) for detail in verdict.details],  # pairs: JSON here sorts its keys
         },
+        "source_hash": source,
         "seconds": row.seconds,
         "sizes": dict(row.changes),
         "inputs": inputs,

@@ -122,7 +122,7 @@ def _type_name(kind: Any) -> str:
 def runs_listing(store: Store, name: str | None = None, *, trials: bool = False) -> list[dict[str, Any]]:
     """The stored runs, or the trials, of a paper, of an experiment or of all; oldest run first."""
     if trials:
-        return finite([trial_line(record) for record in store.glance(name)])
+        return finite([trial_line(record) for record in store.trials(name)])
     return finite([run_line(run) for run in store.runs() if _named(run, name)])
 
 

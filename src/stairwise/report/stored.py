@@ -30,11 +30,12 @@ def runs_table(store: Store, name: str | None = None) -> None:
             *cells([moment(row["started"]), took, row["command"]]),
         )
     _print_or_say(table, rows, f"no runs{_of(name)} in the store {store.root}")
+    _name_damaged(store)
 
 
 def trials_table(store: Store, name: str | None = None) -> None:
     """What is stored, one line a trial."""
-    records = store.glance(name)
+    records = store.trials(name)
     table = new_table(
         "trial", "experiment", "arm", "seed", "status", "took", "device", right=("seed", "took"), wrap=("arm", "device")
     )
@@ -44,6 +45,14 @@ def trials_table(store: Store, name: str | None = None) -> None:
             *cells([duration(seconds_of(record.run)), device_of(record.run)]),
         )
     _print_or_say(table, records, f"no trials{_of(name)} in the store {store.root}")
+    _name_damaged(store)
+
+
+def _name_damaged(store: Store) -> None:
+    """What lies in the store and is not believed."""
+    console = open_console()
+    for path, why in store.damaged():
+        console.print(Text(plain(f"damaged, skipped: {path.relative_to(store.root)}: {why}")))
 
 
 def _of(name: str | None) -> str:

@@ -96,7 +96,10 @@ class Hidden(NamedTuple):
 
 
 def hidden_run(cls: Class, net: TanhNet, theta: Theta, rate: float, queries: int) -> Hidden:
-    """Descent on the mean gradient, with everything that Theorem 2 speaks of recorded on the way."""
+    """Descent on the mean gradient, with everything that Theorem 2 speaks of recorded on the way.
+
+    The mean over P of the gradients is the gradient for the mean parity as target, whatever |P| is.
+    """
     thetas, deviations, variances, bounds = [theta], [], [], []
     for _ in range(queries):
         f, J = net.outputs_and_jacobian(thetas[-1], cls.x)
@@ -105,13 +108,13 @@ def hidden_run(cls: Class, net: TanhNet, theta: Theta, rate: float, queries: int
         variances.append(spectrum.variance(C))
         seen = cls.density > 0
         bounds.append((spectrum.squared_norm(J, cls.density), np.max(np.sum(J[seen] ** 2, axis=1))))
-        thetas.append(thetas[-1] - rate * mean_gradient(cls, f, J))
+        thetas.append(thetas[-1] - rate * gradient(cls, f, J, cls.mean))
     return Hidden(np.array(thetas), np.array(deviations), np.array(variances), np.array(bounds))
 
 
-def mean_gradient(cls: Class, f: np.ndarray, J: np.ndarray) -> Theta:
-    """E_p of the gradients: the target becomes the mean parity, whatever |P| is."""
-    return J.T @ (cls.density * (f - cls.mean))
+def gradient(cls: Class, f: np.ndarray, J: np.ndarray, target: np.ndarray) -> Theta:
+    """The gradient of (1/2) E_rho (f - target)^2; not by BLAS, whose order of summation may change between calls."""
+    return np.einsum("i,ij->j", cls.density * (f - target), J)
 
 
 def run_with(
@@ -121,7 +124,7 @@ def run_with(
     thetas = [theta]
     for _ in range(queries):
         f, J = net.outputs_and_jacobian(thetas[-1], cls.x)
-        answer = ask(J.T @ (cls.density * (f - target)), mean_gradient(cls, f, J))
+        answer = ask(gradient(cls, f, J, target), gradient(cls, f, J, cls.mean))
         thetas.append(thetas[-1] - rate * answer)
     return np.array(thetas)
 
