@@ -168,11 +168,12 @@ def test_runs_can_be_narrowed_by_name_and_an_empty_answer_says_so(filled, capsys
     assert printed(capsys) == [f"no trials of tiny/climb in the store {filled.root}"]
 
 
-def test_trials_are_listed_without_the_damaged_ones(filled, capsys):
+def test_trials_are_listed_and_the_damaged_ones_named_apart(filled, capsys):
     first = tiny.PAPER.experiment("walk").trials("quick")[0]
     (filled.root / "trials/tiny/walk" / first.digest / "metrics.parquet").write_bytes(b"junk")
     text.trials_table(filled, "tiny/walk")
-    lines = printed(capsys)[1:]
+    *lines, damaged = printed(capsys)[1:]
+    assert damaged.startswith(f"damaged, skipped: trials/tiny/walk/{first.digest}: metrics.parquet")
     assert len(lines) == 3
     assert first.digest not in "".join(lines)
     assert {tuple(words_of(line)[2:5]) for line in lines} == {("slow", "1", "finished")} | {

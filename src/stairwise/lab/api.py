@@ -112,8 +112,7 @@ def run(
             {
                 "experiment": experiment.name,
                 "preset": preset,
-                "command": command
-                or f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={dict(changes or {})!r})",
+                "command": command or call,
                 "changes": {path: str(value) for path, value in (changes or {}).items()},
                 "trials": [trial.digest for trial in trials],
                 "started": began,
