@@ -61,6 +61,13 @@ def all_seeds(
     axes.plot(steps, middle, color=colour, linestyle=dash, label=label)
 
 
+def count_axis(axes: Any) -> None:
+    """Large counts on the horizontal axis as 50k, 100k."""
+    from matplotlib.ticker import EngFormatter
+
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
 def common_steps(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """The steps that all seeds share (a diverged one may be shorter), and the values there, one row a seed."""
     shared = runs[0][0]

@@ -207,3 +207,25 @@ class PaddedDescent(Descent):
     """The same for a task whose sizes are numbers."""
 
     task: PaddedTask = option(PaddedTask(), "the parity")  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Hardness(Config):
+    """Descent of a small tanh net on the parity alone, against an oracle that hides it where it can (Theorem 2)."""
+
+    bits: int = option(12, "input bits d", low=2, high=16)
+    size: int = option(6, "size k of the secret subset", low=2, high=16)
+    width: int = option(8, "hidden width of the net", low=1, high=64)
+    rate: float = option(0.3, "learning rate", above=0.0, high=100.0)
+    queries: int = option(60, "gradient queries T", low=1, high=10_000)
+    samples: int = option(0, "samples n; 0 = all inputs", low=0, high=2**22)
+    tolerances: tuple[float, ...] = option(
+        (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0),
+        "oracle errors eps, in units of sqrt(Var) at its largest",
+        above=0.0,
+    )
+    replays: int = option(2, "hidden parities whose own runs are compared bit by bit", low=0, high=1000)
+
+    def check(self) -> None:
+        require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
+        require(len(self.tolerances) > 0, "tolerances must name at least one oracle error")

@@ -6,6 +6,7 @@ an experiment see the same data, and the first n samples are those of any smalle
 therefore known after every block: `looks` tries it at several n in one pass.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -46,16 +47,26 @@ def descent(config: Descent) -> list[Stage]:
     return [
         Stage(
             name="descent",
-            init=partial(init, config),
-            tick=partial(tick, config),
+            init=precise(partial(init, config)),
+            tick=precise(partial(tick, config)),
             max_ticks=last,
-            measure=partial(measure, config),
+            measure=precise(partial(measure, config)),
             measure_at=points,
             snapshot=lambda numbers, state: {"W": state.W, "gates": state.gates},
             snapshot_at=() if config.steps == 1 else points,
-            finish=partial(finish, config),
+            finish=precise(partial(finish, config)),
         )
     ]
+
+
+def precise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Products of float32 matrices in float32: a GPU would otherwise round their factors to 10 bits."""
+
+    def run(*arguments):
+        with jax.default_matmul_precision("highest"):
+            return function(*arguments)
+
+    return run
 
 
 # --- the problem that a seed means ------------------------------------------------------------------------------------
@@ -196,7 +207,16 @@ def measure(config: Descent, numbers, state: State, key, t) -> dict[str, Array]:
     seen = jnp.minimum(t * config.block, config.samples).astype(jnp.float32)
     model, gates = current(config, numbers, state, seen)
     found = evaluate(model, gates, test_tokens(config, numbers, model.tree))
-    return found | ({"initial loss": state.loss.total / seen} if config.steps == 1 else {})
+    return found | (step_facts(config, numbers, state, seen) if config.steps == 1 else {})
+
+
+def step_facts(config: Descent, numbers, state: State, samples) -> dict[str, Array]:
+    """L(0), and the logit lam that the step's eta means to leading order, whatever eta was set by."""
+    model = model_of(config, state.tree, state.W)
+    exact = gradient.gradient(model.scores(), state.S.total, samples)
+    seen = state.tree.visible_count(config.mask)[state.tree.root].astype(jnp.float32)
+    nominal = learning_rate(config, numbers, model, exact) * 2 * model.link.curvature / seen**2
+    return {"initial loss": state.loss.total / samples, "nominal logit": nominal}
 
 
 def finish(config: Descent, numbers, state: State, key):

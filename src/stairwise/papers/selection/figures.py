@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, seeds_note
+from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note
 from stairwise.papers.selection.theory.fcn import optimal_risk
 
 ARM_COLOURS = {"stochastic": COLOURS[0], "fixed": COLOURS[1]}
@@ -57,6 +57,8 @@ def convergence(records: Sequence[Any]):
         )
     right.set(xlabel="SGD step", ylabel="cosine similarity", ylim=(None, 1.02), title=seeds_note(chosen))
     right.legend(loc="lower right")
+    count_axis(left)
+    count_axis(right)
     return figure
 
 
@@ -70,6 +72,7 @@ def _panels(axes: Sequence[Any], arms: dict[str, list[Any]], names: Sequence[str
         panel.set(title=label, xlabel="step")
     for panel in axes:
         panel.set_ylim(bottom=0)  # after all is drawn: panels share the axis
+        count_axis(panel)
 
 
 def lengths(records: Sequence[Any]):
@@ -192,7 +195,7 @@ def switches(records: Sequence[Any]):
             panel.plot(values, [row] * len(values), "o", color=colour, markersize=3.5, alpha=0.7)
         panel.set(title=label, ylim=(len(arms) - 0.5, -0.5))
         if name != "cosine W":
-            panel.set_xlim(0, None)
+            panel.set_xscale("log")
     axes[0].set_yticks(range(len(arms)), list(arms))
     axes[0].set_xlabel("loss (1/2 convention)")
     figure.suptitle(f"Trained at {title(config)}, {config.steps} steps; a dot is a seed", fontsize=7)

@@ -242,12 +242,12 @@ def the_seventh_line_holds_the_signal(config: Data, seed: int) -> Verdict:
     for (_, is_child, terms, _), law in zip(node_terms(config, seed), node_laws(config, seed), strict=True):
         formula = expansion.seven_mean(is_child, c)
         exact = mean_of(law, np.zeros_like(law.z), -2 * c * law.z)
-        errors.append(float(np.abs(exact - formula).max() / np.abs(formula).max()))
+        errors.append(float(np.abs(exact - formula).max() / (2 * c / law.visible**2)))
         fluctuation = expansion.seven_fluctuation(kappa, c, law.visible)
         moved.append(float(np.abs(terms.seven - formula).max() / fluctuation))
     return Verdict.worst(
         {
-            "the mean against the closed form": Verdict.at_most(max(errors), ROUNDING),
+            "the mean against the closed form, over the signal": Verdict.at_most(max(errors), ROUNDING),
             "movement over its bound": Verdict.at_most(max(moved), 1.0, details=({"kappa": kappa},)),
         }
     )
@@ -335,10 +335,10 @@ def the_tenth_line_is_bounded(config: Data, seed: int) -> Verdict:
         of_signal.append(largest / (2 * link.curvature / visible**2))
         A = (np.asarray(link.value(z)) - x[:, config.task.bits + i]) * np.asarray(link.derivative(z))
         whole = (A @ x[:, :visible] - A @ z) / (len(x) * visible)
-        sums.append(float(np.abs(terms.gradient - whole).max() / np.abs(whole).max()))
+        sums.append(float(np.abs(terms.gradient - whole).max()) / (2 * link.curvature / visible**2))
     return Verdict.worst(
         {
-            "the sum of the terms against (6)": Verdict.at_most(max(sums), ROUNDING),
+            "the sum of the terms against (6), over the signal": Verdict.at_most(max(sums), ROUNDING),
             "(10) over its bound": Verdict.at_most(
                 max(ratios), 1.0, details=({"(10) over the signal": max(of_signal)},)
             ),
@@ -365,6 +365,9 @@ class Growth(Config):
     epsilon: float = option(9.0, "eps, where n = d^(2+eps)", above=0.0, high=1000.0)
     bits: tuple[int, ...] = option((100, 1000, 10_000, 100_000), "input bits d", low=4, high=10**9)
 
+    def check(self) -> None:
+        require(len(set(self.bits)) > 1, f"bits={self.bits} must hold at least two values")
+
 
 @LEDGER.theory(
     "eq10-printed",
@@ -373,15 +376,16 @@ class Growth(Config):
     cases=Growth(),
 )
 def the_gradient_elsewhere_does_not_vanish_with_more_samples(config: Growth, seed: int) -> Verdict:
-    d = np.array(sorted(config.bits), dtype=np.float64)
+    d = np.array(sorted(set(config.bits)), dtype=np.float64)
     other = np.array([population.first_node_poly4(int(bits)).other for bits in d])
     scaled = other * d ** (2 + config.epsilon / 8)
     rows = ({"d": b, "mean": o, "mean d^(2+eps/8)": s} for b, o, s in zip(d, other, scaled, strict=True))
     return Verdict.at_most(
-        float(scaled[-1] / scaled[0]),
-        1.0,
+        float(scaled[-1] / scaled[-2]),
+        1.01,
         otherwise="refuted",
-        note="measured: growth of E[gradient] d^(2+eps/8) off the children (poly4, first node); the mean there is"
+        note="measured: growth of E[gradient] d^(2+eps/8) off the children between the two largest d (poly4, first"
+        " node), where a bounded sequence would stand still; the mean is"
         " 16/d^3 whatever n is, so the statement needs eps <= 8, and the step to (10) by Cauchy-Schwarz eps <= 4",
         details=tuple(rows),
     )

@@ -47,7 +47,7 @@ class Batch(Config):
 def the_gradient_formulas_equal_autodiff(config: Batch, seed: int) -> Verdict:
     task, rng = config.task, np.random.default_rng(seed)
     T, d = task.length, task.width
-    law = encodings.draw(seed, 1, T, config.encoding_width) if config.encoding_width else population.one_hot_law(T)
+    law = encodings.draw(seed, 1, T, config.encoding_width, 0.9) if config.encoding_width else population.one_hot_law(T)
     joint = d + law.shape[2]
     W, V = rng.standard_normal((joint, joint)), rng.standard_normal((d, joint))
     tokens = rng.standard_normal((config.examples, T, d))
@@ -87,7 +87,7 @@ def the_loss_is_a_distance_between_attentions(config: Family, seed: int) -> Verd
     block = np.random.default_rng(seed).standard_normal((T, T))
     any_block = population.position_model(block, alpha * np.eye(d, d + T))
     width = max(2 * T, task.sparsity)
-    law = encodings.draw(seed, 3, T, width)
+    law = encodings.draw(seed, 3, T, width, 0.9)
     averaged = Exact(task, law, config.query_token)
     pairs = {
         "on the family": (exact.loss(population.one_hot_model(task, alpha, C)), onehot.loss(task, alpha, C)),

@@ -132,7 +132,14 @@ def subset_encodings(law: Law, subsets: Subsets) -> Float[np.ndarray, "encodings
     """e_y = E_y (E_y^T E_y)^{-1} 1 of every subset under every set of encodings."""
     rows = law[:, subsets]
     ones = np.ones((*rows.shape[:3], 1))
-    return (rows * np.linalg.solve(rows @ rows.swapaxes(-1, -2), ones)).sum(axis=2)
+    try:
+        coefficients = np.linalg.solve(rows @ rows.swapaxes(-1, -2), ones)
+    except np.linalg.LinAlgError:
+        raise ConfigError(
+            f"encoding_width={law.shape[2]} drew dependent encodings for task.sparsity={subsets.shape[1]};"
+            " it must be larger, or the threshold smaller"
+        ) from None
+    return (rows * coefficients).sum(axis=2)
 
 
 def overlaps(law: Law, subsets: Subsets) -> Float[np.ndarray, "encodings subsets others"]:
@@ -244,7 +251,7 @@ def draw(seed: int, count: int, length: int, width: int, threshold: float = 1.0,
 
 def _draw_one(rng: np.random.Generator, length: int, width: int, threshold: float) -> Float[np.ndarray, "length width"]:
     signs = _signs(rng, length, width)
-    limit = width * (threshold + 1e-6)
+    limit = min(width * (threshold + 1e-6), width - 0.5)  # never twice the same encoding up to its sign
     for _ in range(MOST_ROUNDS):
         bad = (np.abs(np.tril(signs @ signs.T, -1)) > limit).any(axis=1)
         if not bad.any():

@@ -226,7 +226,7 @@ def phase_one_end(task: Task, epsilon: float) -> float:
 def ceiling(task: Task, s: Number, share: float) -> Number:
     """(1 + share (1-q s)/(q s (T s-1))) alpha*: the largest alpha of (IH1), share = (8d-1)/(8d), and of (IH2)."""
     T, q = task.length, task.sparsity
-    with np.errstate(divide="ignore"):  # infinite at s = 1/T, where training starts
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinite at s = 1/T, where training starts
         return (1 + share * (1 - q * s) / (q * s * np.maximum(T * s - 1, 0.0))) * alpha_star(task, s)
 
 

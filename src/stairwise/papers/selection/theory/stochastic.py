@@ -222,7 +222,7 @@ def descend(
     for step in range(steps):
         alpha, C = states[step]
         if not abs(C) < DIVERGED:
-            states[step + 1 :] = np.nan
+            states[step:] = np.nan
             break
         slope = slopes(task, encoding_width, overlaps, float(alpha), float(C))
         states[step + 1] = states[step] + learning_rate * np.array(slope)

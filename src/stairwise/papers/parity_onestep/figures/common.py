@@ -1,0 +1,55 @@
+"""What the figures share: groups of records, dots for seeds with their median, and words for a config."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stairwise.lab.plots import COLOURS
+
+FLOOR = 1e-7  # float32 errors below this are drawn here
+
+
+def grouped(records: Iterable[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    """Records by a property, in the order of first appearance."""
+    groups: dict[Any, list[Any]] = {}
+    for record in records:
+        groups.setdefault(by(record), []).append(record)
+    return groups
+
+
+def colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def sizes(config: Any) -> str:
+    return f"d={config.task.bits}, k={config.task.size}"
+
+
+def dots(axes: Any, x: Sequence[float], rows: Sequence[Sequence[float]], label: str, number: int, marker: str = "o"):
+    """One column of dots an x, every seed a dot, and a line through the medians."""
+    for place, row in zip(x, rows, strict=True):
+        axes.plot([place] * len(row), np.maximum(row, FLOOR), marker, color=colour(number), alpha=0.45, markersize=3)
+    medians = [np.maximum(np.median(row), FLOOR) for row in rows]
+    axes.plot(x, medians, "-", color=colour(number), label=label)
+
+
+def looks(record: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A metric against the number of samples seen."""
+    ticks, values = record.series(name)
+    return np.minimum(ticks * record.config.block, record.config.samples), values
+
+
+def by_step(record: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A metric against the number of gradient steps taken."""
+    ticks, values = record.series(name)
+    return ticks // record.config.blocks, values
+
+
+def count(number: int) -> str:
+    """A sample count as a power of two where it is one.
+
+    >>> count(4096), count(800_000)
+    ('$2^{12}$', '800,000')
+    """
+    return f"$2^{{{number.bit_length() - 1}}}$" if number & (number - 1) == 0 else f"{number:,}"

@@ -1,0 +1,131 @@
+"""The one step against one quantity at a time: samples, bits, logit, link, noise."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from stairwise.lab.plots import COLUMN
+from stairwise.papers.parity_onestep.figures.common import FLOOR, colour, count, dots, grouped, looks, sizes
+
+CURVATURE = 4.0  # c of the link poly4
+
+
+def scaling(records: Sequence[Any]):
+    """Error against n with the law of the imbalance; error against d at n = d^2.5 with the theorem's rate."""
+    arms = grouped(records, lambda record: record.config.task.bits)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.8))
+    for number, (bits, chosen) in enumerate(arms.items()):
+        counts = looks(chosen[0], "nodes sup")[0]
+        errors = np.array([looks(record, "nodes sup")[1] for record in chosen])
+        dots(left, counts, errors.T, f"d={bits}", number)
+        predicted = [CURVATURE * np.tanh(looks(record, "imbalance")[1] / 2) ** 2 for record in chosen]
+        left.plot(counts, np.median(predicted, axis=0), ":", color=colour(number), linewidth=1)
+    left.plot([], [], ":", color="grey", label="$c\\,\\tanh^2(\\max\\Delta/2)$")
+    counts = looks(records[0], "nodes sup")[0]
+    left.plot(counts, 0.25 * counts[-1] / counts * 0.02, "--", color="grey", linewidth=0.8, label="slope -1")
+    left.set(xscale="log", yscale="log", ylim=(1e-4, 4), xlabel="samples n", ylabel="largest error over all nodes")
+    left.set_title(f"k = d/2, lam = ln d + 6; {len(chosen)} seeds")
+    left.legend(fontsize=6)
+    at = {bits: int(np.argmin(np.abs(np.log(counts) - 2.5 * np.log(bits)))) for bits in arms}
+    for number, (name, label) in enumerate((("nodes sup", "all nodes"), ("root sup", "root"))):
+        rows = [[looks(record, name)[1][at[bits]] for record in chosen] for bits, chosen in arms.items()]
+        dots(right, list(arms), rows, label, number, "os"[number])
+    reference = np.array(list(arms), dtype=float)
+    right.plot(reference, reference ** (-0.5 / 8), "--", color="grey", linewidth=0.8, label="$d^{-\\epsilon/8}$")
+    right.set(xscale="log", yscale="log", xlabel="bits d", ylabel="sup error on fresh inputs")
+    right.set_xticks(list(arms), [str(bits) for bits in arms], minor=False)
+    right.minorticks_off()
+    right.set_title("at the tried n nearest to $d^{2.5}$ ($\\epsilon = 1/2$)")
+    right.legend(fontsize=6)
+    return figure
+
+
+def dimension(records: Sequence[Any]):
+    """Error against d at fixed n and k."""
+    arms = grouped(records, lambda record: record.config.task.bits)
+    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.8))
+    for number, (name, label) in enumerate((("nodes sup", "largest over all nodes"), ("root sup", "root"))):
+        dots(axes, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number])
+    predicted = [np.median([CURVATURE * np.tanh(r.final("imbalance") / 2) ** 2 for r in a]) for a in arms.values()]
+    axes.plot(list(arms), predicted, ":", color="grey", label="$c\\,\\tanh^2(\\max\\Delta/2)$")
+    axes.set(xscale="log", yscale="log", xlabel="bits d", ylabel="sup error on fresh inputs")
+    axes.set_xticks(list(arms), [str(bits) for bits in arms])
+    axes.minorticks_off()
+    config = records[0].config
+    worst = min(record.final("accuracy") for record in records)
+    axes.set_title(
+        f"k={config.task.size}, n={count(config.samples)}, lam = ln d + 12; {len(records) // len(arms)} seeds;"
+        f" lowest accuracy {worst:g}"
+    )
+    axes.legend()
+    return figure
+
+
+def lam(records: Sequence[Any]):
+    """Error against lam, with its two causes: leakage of attention, and children torn apart."""
+    arms = grouped(records, lambda record: record.config.rate.lam)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.6))
+    for number, (name, label) in enumerate((("nodes sup", "largest over all nodes"), ("root sup", "root"))):
+        dots(left, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number])
+    left.set(yscale="log", xlabel="logit lam", ylabel="sup error on fresh inputs")
+    config = records[0].config
+    left.set_title(f"{sizes(config)}, n={count(config.samples)}; {len(records) // len(arms)} seeds")
+    left.legend()
+    for number, (name, label) in enumerate((("imbalance", "imbalance $\\max\\Delta$"), ("leakage", "leakage"))):
+        rows = [[r.final(name) for r in chosen] for chosen in arms.values()]
+        dots(right, list(arms), rows, label, number + 2, "os"[number])
+    right.set(yscale="log", xlabel="logit lam", ylabel="worst node", title="why: two children torn apart, and leakage")
+    right.legend()
+    return figure
+
+
+def link(records: Sequence[Any]):
+    """Error against the realised root logit, and the nominal logit behind it."""
+    arms = grouped(records, lambda record: _link_name(record.config))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.8))
+    for number, (name, chosen) in enumerate(arms.items()):
+        by_lam = grouped(chosen, lambda record: record.config.rate.lam)
+        rows = [[record.final("root sup") for record in some] for some in by_lam.values()]
+        realised = [float(np.median([record.final("root logit") for record in some])) for some in by_lam.values()]
+        dots(left, realised, rows, name, number, "osD^v"[number % 5])
+        nominal = [[record.final("nominal logit") for record in some] for some in by_lam.values()]
+        dots(right, realised, nominal, name, number, "osD^v"[number % 5])
+    left.set(yscale="log", xlabel="realised root logit", ylabel="root sup error")
+    config = records[0].config
+    left.set_title(f"{sizes(config)}, n={count(config.samples)}; {len({r.seed for r in records})} seeds")
+    left.legend(fontsize=6)
+    ends = right.get_xlim()
+    right.plot(ends, ends, "--", color="grey", linewidth=0.8, label="equal")
+    right.set(xlabel="realised root logit", ylabel="nominal logit $2c\\eta/V^2$", title="what the leading order promises")
+    right.legend(fontsize=6)
+    return figure
+
+
+def _link_name(config: Any) -> str:
+    return config.link.name if config.link.name != "requ" else f"requ({config.link.slope:g})"
+
+
+def noise(records: Sequence[Any]):
+    """Root error against the strength of the adversarial oracle, without and with saturating weights."""
+    panels = grouped(records, lambda record: record.config.quantiser.kind)
+    figure, axes = plt.subplots(1, len(panels), figsize=(2 * COLUMN, 2.6), sharey=True, squeeze=False)
+    titles = {"none": "no quantiser (Theorem 5)", "saturating": "saturating weights (extension)"}
+    for panel, (kind, chosen) in zip(axes[0], panels.items(), strict=True):
+        for number, (bits, arm) in enumerate(grouped(chosen, lambda r: r.config.task.bits).items()):
+            by_strength = grouped(arm, lambda record: record.config.oracle.strength)
+            rows = [[record.final("root sup") for record in some] for some in by_strength.values()]
+            first = arm[0].config
+            label = f"d={bits}, lam={first.rate.lam:g}"
+            dots(panel, list(by_strength), rows, label, number, "osD^"[number % 4])
+        panel.set(yscale="log", xlabel="C in  delta = C $d^{-2-\\epsilon/8}$", title=titles.get(kind, kind))
+        panel.set_xscale("symlog", linthresh=0.03)
+        panel.set_xticks([0, 0.03, 0.1, 0.3, 1], ["0", ".03", ".1", ".3", "1"])
+        panel.minorticks_off()
+        panel.axhline(2, color="grey", linewidth=0.6)
+        panel.legend(fontsize=6)
+    axes[0][0].set(ylabel="root sup error", ylim=(max(FLOOR, axes[0][0].get_ylim()[0]), 4))
+    seeds = len({record.seed for record in records})
+    figure.suptitle(f"adversarial oracle, eps=1, k=d/2, n={count(records[0].config.samples)}; {seeds} seeds", fontsize=7)
+    return figure

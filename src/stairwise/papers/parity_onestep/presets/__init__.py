@@ -1,0 +1,11 @@
+"""Every experiment with its presets: complete hyper-parameters, nothing implied.
+
+The paper has no experiments: these are designed around its statements. Where a preset is called "paper" it follows the
+statement literally where there is one: n = d^(2+eps) samples and eta = eta0 d^(2+eps/16).
+"""
+
+from stairwise.papers.parity_onestep.presets.chain import ABLATION, ADAM, REGIMES, STAIRCASE
+from stairwise.papers.parity_onestep.presets.hardness import ORACLE
+from stairwise.papers.parity_onestep.presets.onestep import DIMENSION, LAM, LINK, NOISE, ONESTEP, PHASE, SCALING
+
+EXPERIMENTS = (ONESTEP, STAIRCASE, REGIMES, PHASE, SCALING, DIMENSION, LAM, LINK, NOISE, ORACLE, ABLATION, ADAM)

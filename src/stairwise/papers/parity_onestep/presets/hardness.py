@@ -1,0 +1,29 @@
+"""Hardness without chain of thought (Theorems 1 and 2)."""
+
+from stairwise.lab.contract import Experiment, Preset
+from stairwise.papers.parity_onestep.config import Hardness
+from stairwise.papers.parity_onestep.presets.common import HERE, figure
+
+SAMPLE_SIZES = {"all inputs": {"samples": 0}, "n=2000": {"samples": 2000}, "n=500": {"samples": 500}}
+ORACLE = Experiment(
+    id="oracle",
+    says="Theorems 1 and 2: an oracle of small error hides the parity from gradient descent",
+    Config=Hardness,
+    program=f"{HERE}.hardness:hidden_descent",
+    study=True,
+    precision=64,
+    figures=(
+        figure(
+            "fig-oracle",
+            "Gradient variance over all parities, and how many an oracle of error eps hides",
+            "hardness:oracle",
+        ),
+    ),
+    presets={
+        "quick": Preset(Hardness(), SAMPLE_SIZES, seeds=3),
+        "gpu": Preset(Hardness(queries=200), SAMPLE_SIZES, seeds=10, note="runs on the host"),
+        "paper": Preset(
+            Hardness(bits=14, size=7, queries=200), SAMPLE_SIZES, seeds=3, hours=0.2, note="3432 parities; on the host"
+        ),
+    },
+)
