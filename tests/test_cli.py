@@ -176,5 +176,5 @@ def test_every_experiment_has_the_three_presets_and_its_figures_a_home():
         for experiment in paper.experiments:
             assert set(experiment.presets) == {"quick", "gpu", "paper"}
             assert experiment.figures
-            assert experiment.presets["gpu"].seeds >= 5
+            assert experiment.study or experiment.presets["gpu"].seeds >= 5
         assert any(figure.headline for figure in paper.figures)

@@ -38,7 +38,7 @@ def test_every_command_the_readme_names_is_one():
 
 
 def test_fit_refuses_columns_of_another_length():
-    stage = sw.online(init=lambda key: None, sample=None, loss=None, optimizer=None, batch=1, steps=1)  # type: ignore
+    stage = sw.Stage("idle", init=lambda *_: (), tick=lambda *_: (), max_ticks=0)
     with pytest.raises(ValueError, match="rate has 2 values and there are 3 seeds"):
         sw.fit(stage, seeds=3, rate=[1.0, 2.0])
 

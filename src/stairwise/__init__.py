@@ -12,11 +12,25 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from stairwise.lab.api import fit, load, load_model, run, verify
     from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
+    from stairwise.train.stage import Stage
 
 _HOMES = dict.fromkeys(("fit", "run", "verify", "load", "load_model"), "stairwise.lab.api")
 _HOMES |= dict.fromkeys(("online", "finite", "mixture", "curriculum", "self_training"), "stairwise.train.schemes")
+_HOMES["Stage"] = "stairwise.train.stage"
 
-__all__ = ["curriculum", "finite", "fit", "load", "load_model", "mixture", "online", "run", "self_training", "verify"]
+__all__ = [
+    "Stage",
+    "curriculum",
+    "finite",
+    "fit",
+    "load",
+    "load_model",
+    "mixture",
+    "online",
+    "run",
+    "self_training",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -108,3 +108,23 @@ class Fcn(Config):
 
     def check(self) -> None:
         require(self.first_width <= self.widest, f"first_width={self.first_width} must be at most widest={self.widest}")
+
+
+@dataclass(frozen=True)
+class Population(Config):
+    """The exact dynamics of gradient flow with one-hot encodings, as two scalars."""
+
+    task: Task = option(Task(), "the selection task")
+    horizon: float = option(1e6, "last time eta t", above=1.0, high=1e15)
+    points: int = option(200, "times, spaced evenly in their logarithm from .1 on", low=2, high=10**6)
+    test_lengths: tuple[int, ...] = option((250, 300, 400), "other lengths at which the same weights are tried", low=2)
+
+    def check(self) -> None:
+        require(
+            2 <= self.task.sparsity < self.task.length,
+            f"task.sparsity={self.task.sparsity} must lie in 2..task.length-1={self.task.length - 1}",
+        )
+        for length in self.test_lengths:
+            require(
+                length > self.task.sparsity, f"test_lengths={length} must be above task.sparsity={self.task.sparsity}"
+            )

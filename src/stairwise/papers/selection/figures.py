@@ -1,6 +1,7 @@
 """The paper's figures, drawn from stored records. Losses are halved as in its formulas: 1/2 E||target - f||^2."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -8,6 +9,7 @@ import numpy as np
 
 from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note
 from stairwise.papers.selection.theory.fcn import optimal_risk
+from stairwise.papers.selection.theory.generalisation import loss_ratio_limit
 
 ARM_COLOURS = {"stochastic": COLOURS[0], "fixed": COLOURS[1]}
 HALVED = "validation loss (1/2 convention)"
@@ -199,4 +201,29 @@ def switches(records: Sequence[Any]):
     axes[0].set_yticks(range(len(arms)), list(arms))
     axes[0].set_xlabel("loss (1/2 convention)")
     figure.suptitle(f"Trained at {title(config)}, {config.steps} steps; a dot is a seed", fontsize=7)
+    return figure
+
+
+def population_dynamics(records: Sequence[Any]):
+    """Exact gradient flow, one-hot: the loss against (T-1)/(4 eta t), and what the weights cost at other lengths."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    for colour, record in zip(COLOURS, records, strict=False):
+        T, time = record.config.task.length, record.array("time")
+        left.loglog(time, record.array("loss"), color=colour, label=f"T={T}")
+        late = time > T
+        left.loglog(time[late], (T - 1) / (4 * time[late]), color=colour, linestyle=":", linewidth=1)
+    left.set(xlabel="time $\\eta t$", ylabel="population loss (1/2 convention)", title="dotted: (T-1)/(4 $\\eta t$)")
+    left.legend(loc="lower left")
+    longest = max(records, key=lambda record: record.config.task.length)
+    task = longest.config.task
+    for colour, length in zip(COLOURS, longest.config.test_lengths, strict=False):
+        ratio = longest.array(f"loss length={length}") / longest.array("loss")
+        right.loglog(longest.array("time"), ratio, color=colour, label=f"T_test={length}")
+        right.axhline(loss_ratio_limit(task, replace(task, length=length)), color=colour, linestyle=":", linewidth=1)
+    right.set(
+        xlabel="time $\\eta t$",
+        ylabel=f"loss at T_test over loss at T={task.length}",
+        title="dotted: limit in closed form",
+    )
+    right.legend(loc="center left")
     return figure

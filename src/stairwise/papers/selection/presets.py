@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from stairwise.lab.contract import Experiment, Figure, Preset
-from stairwise.papers.selection.config import Encodings, Fcn, Online, Task
+from stairwise.papers.selection.config import Encodings, Fcn, Online, Population, Task
 
 HERE = "stairwise.papers.selection"
 ARMS = {"stochastic": {"encoding.pool": 0}, "fixed": {"encoding.pool": 1}}
@@ -189,4 +189,22 @@ BEYOND = Experiment(
     },
 )
 
-EXPERIMENTS = (ONLINE, ADAM_ZERO, SGD_RANDOM, ADAM_RANDOM, HEATMAP, FCN, BEYOND)
+LENGTHS = {f"T={T}": {"task.length": T, "test_lengths": (T * 5 // 4, T * 3 // 2, 2 * T)} for T in (12, 20, 50, 200)}
+POPULATION = Experiment(
+    id="population",
+    says="gradient flow on the population loss, exactly: the 1/t law and what the weights cost at other lengths",
+    Config=Population,
+    program=f"{HERE}.population:dynamics",
+    study=True,
+    precision=64,
+    figures=(
+        Figure("fig-population", "The 1/t law, and the loss at other lengths", f"{HERE}.figures:population_dynamics"),
+    ),
+    presets={
+        "quick": Preset(Population(), LENGTHS, seeds=1),
+        "gpu": Preset(Population(horizon=1e8, points=1000), LENGTHS, seeds=1, note="runs on the host in seconds"),
+        "paper": Preset(Population(horizon=1e8, points=1000), LENGTHS, seeds=1, note="the paper has no such figure"),
+    },
+)
+
+EXPERIMENTS = (ONLINE, ADAM_ZERO, SGD_RANDOM, ADAM_RANDOM, HEATMAP, FCN, POPULATION, BEYOND)

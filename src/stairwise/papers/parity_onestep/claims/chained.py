@@ -42,7 +42,9 @@ class Ascent(Config):
     def check(self) -> None:
         tokens = self.task.bits + self.task.size - 1
         numbers = self.starts * tokens * self.task.size**2
-        require(numbers <= 2**23, f"starts={self.starts} at task.size={self.task.size}: {numbers} must be at most {2**23}")
+        require(
+            numbers <= 2**23, f"starts={self.starts} at task.size={self.task.size}: {numbers} must be at most {2**23}"
+        )
 
 
 @LEDGER.theory(
@@ -61,7 +63,11 @@ def the_chained_gradient_is_bounded(config: Ascent, seed: int) -> Verdict:
     counts = np.bincount(np.asarray(tree.height))[1:].tolist()
     any_tree = bounds.chained_gradient_levels(link.steepest, counts)
     largest = float(max(before.max(), after.max()))
-    row = {"random W": float(before.max()), "after ascent": float(after.max()), "the same bound, tree by tree": any_tree}
+    row = {
+        "random W": float(before.max()),
+        "after ascent": float(after.max()),
+        "the same bound, tree by tree": any_tree,
+    }
     verdicts = {"largest norm against the bound for this tree": Verdict.at_most(largest, any_tree, details=(row,))}
     if not power_of_two(config.task):
         verdicts["largest norm"] = Verdict.at_most(largest, bounds.chained_gradient(link.steepest, len(counts)))
@@ -75,7 +81,9 @@ def _climb():
     def climb(W, x, tree, link, steps):
         def log_norm(W):
             net = model.PositionalAttention(W, tree, link_of(link), "block")
-            J = jax.jacrev(lambda W: model.PositionalAttention(W, tree, net.link, "block").by_levels(x)[tree.slots :])(W)
+            J = jax.jacrev(lambda W: model.PositionalAttention(W, tree, net.link, "block").by_levels(x)[tree.slots :])(
+                W
+            )
             return 0.5 * jnp.log(jnp.sum(J**2) + 1e-30)
 
         adam = optax.adam(0.1)
@@ -144,7 +152,14 @@ def the_exponent_tends_to_three_halves(config: Slopes, seed: int) -> Verdict:
         # the first corner may lie below the grid on which the supremum is taken
         facts[f"sup|phi'| = {slope:g}"] = abs(theory.steepest(link) / slope - 1) < 1e-5
         facts[f"(2K^2)^(v/2) = k^g at K = {slope:g}"] = math.isclose((2 * slope**2) ** (config.levels / 2), k**g)
-        rows.append({"K": slope, "g": g, "c (its price)": link.curvature, "bound": bounds.chained_gradient(slope, config.levels)})
+        rows.append(
+            {
+                "K": slope,
+                "g": g,
+                "c (its price)": link.curvature,
+                "bound": bounds.chained_gradient(slope, config.levels),
+            }
+        )
     powers = [row["g"] for row in rows]
     facts["g falls with K and stays above 3/2"] = powers == sorted(powers, reverse=True) and powers[-1] > 1.5
     verdicts = {"facts": exactly(facts, details=tuple(rows))}

@@ -272,7 +272,9 @@ def the_gradient_scatters_as_predicted(config: Noise, seed: int) -> Verdict:
     children, d, n = np.asarray(tree.children), task.bits, config.samples
     laws = [population.node_law(children, d, i, i) for i in range(tree.nodes)]
     means = [population.node_gradient(law, link) for law in laws]
-    spreads = [population.node_spread(law, link, tuple(pair)) for law, pair in zip(laws, children.tolist(), strict=True)]
+    spreads = [
+        population.node_spread(law, link, tuple(pair)) for law, pair in zip(laws, children.tolist(), strict=True)
+    ]
     squares = {"entry": [], "common": [], "difference": []}
     for repeat in range(config.repeats):
         x = tokens_of(tree, bits_of(task, n, seed + repeat))

@@ -159,7 +159,12 @@ def elimination_needs_few_more_than_d_samples(config: Elimination, seed: int) ->
         wrong += found.unique and not np.array_equal(found.values, secret)
     chance = float(np.prod(1 - 0.5 ** np.arange(config.extra + 1, n + 1)))
     spread = np.sqrt(chance * (1 - chance) / config.repeats)
-    row = {"samples": n, "solved": solved / config.repeats, "chance of full rank": chance, "1 - 2^-s": 1 - 0.5**config.extra}
+    row = {
+        "samples": n,
+        "solved": solved / config.repeats,
+        "chance of full rank": chance,
+        "1 - 2^-s": 1 - 0.5**config.extra,
+    }
     return Verdict.worst(
         {
             "share solved": Verdict.at_least(solved / config.repeats, chance - 4 * spread - 1e-12, details=(row,)),
@@ -225,7 +230,9 @@ def _slopes(net, x):
         moved = model.PositionalAttention(W, net.tree, net.link, net.mask)
         tokens = x[:, :d]
         for _ in range(net.tree.nodes if net.mask == "causal" else net.tree.levels):
-            full = jnp.concatenate([tokens, jnp.zeros((len(x), net.tree.nodes), dtype=x.dtype)], axis=1)[:, : x.shape[1]]
+            full = jnp.concatenate([tokens, jnp.zeros((len(x), net.tree.nodes), dtype=x.dtype)], axis=1)[
+                :, : x.shape[1]
+            ]
             tokens = jnp.concatenate([x[:, :d], net.link(full @ moved.scores())], axis=1)
         return jnp.sum((tokens - x) ** 2) / 2
 

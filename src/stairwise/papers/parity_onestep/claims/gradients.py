@@ -311,9 +311,7 @@ def the_ninth_line_is_bounded(config: Data, seed: int) -> Verdict:
     return Verdict.worst(
         {
             "<z^4>/n over its bound": Verdict.at_most(max(moments), 1.0),
-            "(9) over its bound": Verdict.at_most(
-                max(ratios), 1.0, details=({"(9) over the signal": max(of_signal)},)
-            ),
+            "(9) over its bound": Verdict.at_most(max(ratios), 1.0, details=({"(9) over the signal": max(of_signal)},)),
         }
     )
 
@@ -342,7 +340,9 @@ def the_tenth_line_is_bounded(config: Data, seed: int) -> Verdict:
             "(10) over its bound": Verdict.at_most(
                 max(ratios), 1.0, details=({"(10) over the signal": max(of_signal)},)
             ),
-            "(9), (10) of the slope-4 ReQU link where |z| <= 1/2": Verdict.at_most(rests_inside(x, tree, config), 1e-15),
+            "(9), (10) of the slope-4 ReQU link where |z| <= 1/2": Verdict.at_most(
+                rests_inside(x, tree, config), 1e-15
+            ),
         }
     )
 
@@ -411,7 +411,12 @@ class Exact(Config):
     "exact-gradient",
     kind="identity",
     says="beyond the paper: the exact mean gradient at W = 0, closed at the first node, by convolution at every other one",
-    cases=(Exact(), Exact(Task(8, 8)), Exact(Task(12, 11), COS, "block"), Exact(Task(12, 6), LinkFunction("requ", 2.5))),
+    cases=(
+        Exact(),
+        Exact(Task(8, 8)),
+        Exact(Task(12, 11), COS, "block"),
+        Exact(Task(12, 6), LinkFunction("requ", 2.5)),
+    ),
 )
 def the_mean_gradient_is_known_exactly(config: Exact, seed: int) -> Verdict:
     task, link, tree = config.task, link_of(config.link), tree_of(config.task, seed)

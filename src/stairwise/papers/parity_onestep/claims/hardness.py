@@ -52,7 +52,9 @@ class Class(Config):
         bits = self.task.bits
         x = parity.cube(bits).astype(np.float64)
         density = (
-            spectrum.histogram(bits_of(self.task, self.samples, seed)) if self.samples else spectrum.uniform_density(bits)
+            spectrum.histogram(bits_of(self.task, self.samples, seed))
+            if self.samples
+            else spectrum.uniform_density(bits)
         )
         return hiding.parity_class(x, self.task.size, density)
 
@@ -106,7 +108,9 @@ def without_the_half_the_bound_is_four_times_larger(config: Class, seed: int) ->
         1.0,
         otherwise="refuted",
         note="the model f = sum_p theta_p p; the gradient is twice that of (1/2)(h-f)^2, so the bound is 4 F^2/|H|",
-        details=({"variance with 1/2": half, "variance without": 4 * half, "F^2/|H|": 1.0, "parities": len(cls.codes)},),
+        details=(
+            {"variance with 1/2": half, "variance without": 4 * half, "F^2/|H|": 1.0, "parities": len(cls.codes)},
+        ),
     )
     few = () if len(cls.codes) > 1 else ("task.size=task.bits leaves a single parity",)
     return under(few, verdict)
@@ -201,9 +205,7 @@ def one_predictor_can_beat_chance_on_every_parity(config: MeanParity, seed: int)
 
 def share_beaten(task: Task) -> float:
     """The share of parities for which sign(E_p p(x)) errs with chance 1/2 - e^-d or less, counted on the cube."""
-    cls = hiding.parity_class(
-        parity.cube(task.bits).astype(np.float64), task.size, spectrum.uniform_density(task.bits)
-    )
+    cls = hiding.parity_class(parity.cube(task.bits).astype(np.float64), task.size, spectrum.uniform_density(task.bits))
     errors = 0.5 - hiding.correlations(cls, np.sign(cls.mean)) / 2
     return float(np.mean(errors <= 0.5 - math.exp(-task.bits)))
 
@@ -262,7 +264,10 @@ def _indicator(cls) -> np.ndarray:
 def all_bits_together_have_no_small_mean(config: MeanParity, seed: int) -> Verdict:
     d, k = config.task.bits, config.task.size
     magnitudes = [float(mean_parity.mean_magnitude(factor * d, factor * k)) for factor in (1, 2, 4)]
-    rows = ({"bits": factor * d, "size": factor * k, "E_x|E_p p|": magnitude} for factor, magnitude in zip((1, 2, 4), magnitudes, strict=True))
+    rows = (
+        {"bits": factor * d, "size": factor * k, "E_x|E_p p|": magnitude}
+        for factor, magnitude in zip((1, 2, 4), magnitudes, strict=True)
+    )
     return Verdict.at_most(
         magnitudes[2] / magnitudes[0],
         0.5,
@@ -280,7 +285,9 @@ def all_bits_together_have_no_small_mean(config: MeanParity, seed: int) -> Verdi
 class Exponents(Config):
     """The eps of Theorems 5 and 7, and the powers of d that Theorem 2 speaks of."""
 
-    epsilon: float = option(1.0, "eps, where n = d^(11+eps) and the oracle has accuracy d^(-2-eps/8)", above=0.0, high=100.0)
+    epsilon: float = option(
+        1.0, "eps, where n = d^(11+eps) and the oracle has accuracy d^(-2-eps/8)", above=0.0, high=100.0
+    )
     gradient: float = option(0.5, "nu1, where ||grad f|| = d^nu1", low=0.0, high=100.0)
 
 

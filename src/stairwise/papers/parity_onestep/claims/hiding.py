@@ -84,7 +84,9 @@ def _run(config: Descent, seed: int):
     task = config.task
     x = parity.cube(task.bits).astype(np.float64)
     density = (
-        spectrum.histogram(bits_of(task, config.samples, seed)) if config.samples else spectrum.uniform_density(task.bits)
+        spectrum.histogram(bits_of(task, config.samples, seed))
+        if config.samples
+        else spectrum.uniform_density(task.bits)
     )
     cls = hiding.parity_class(x, task.size, density)
     net = hiding.TanhNet(task.bits, config.width)

@@ -47,7 +47,9 @@ def dimension(records: Sequence[Any]):
     arms = grouped(records, lambda record: record.config.task.bits)
     figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.8))
     for number, (name, label) in enumerate((("nodes sup", "largest over all nodes"), ("root sup", "root"))):
-        dots(axes, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number])
+        dots(
+            axes, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number]
+        )
     predicted = [np.median([CURVATURE * np.tanh(r.final("imbalance") / 2) ** 2 for r in a]) for a in arms.values()]
     axes.plot(list(arms), predicted, ":", color="grey", label="$c\\,\\tanh^2(\\max\\Delta/2)$")
     axes.set(xscale="log", yscale="log", xlabel="bits d", ylabel="sup error on fresh inputs")
@@ -68,7 +70,9 @@ def lam(records: Sequence[Any]):
     arms = grouped(records, lambda record: record.config.rate.lam)
     figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.6))
     for number, (name, label) in enumerate((("nodes sup", "largest over all nodes"), ("root sup", "root"))):
-        dots(left, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number])
+        dots(
+            left, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number]
+        )
     left.set(yscale="log", xlabel="logit lam", ylabel="sup error on fresh inputs")
     config = records[0].config
     left.set_title(f"{sizes(config)}, n={count(config.samples)}; {len(records) // len(arms)} seeds")
@@ -98,7 +102,9 @@ def link(records: Sequence[Any]):
     left.legend(fontsize=6)
     ends = right.get_xlim()
     right.plot(ends, ends, "--", color="grey", linewidth=0.8, label="equal")
-    right.set(xlabel="realised root logit", ylabel="nominal logit $2c\\eta/V^2$", title="what the leading order promises")
+    right.set(
+        xlabel="realised root logit", ylabel="nominal logit $2c\\eta/V^2$", title="what the leading order promises"
+    )
     right.legend(fontsize=6)
     return figure
 
@@ -127,5 +133,7 @@ def noise(records: Sequence[Any]):
         panel.legend(fontsize=6)
     axes[0][0].set(ylabel="root sup error", ylim=(max(FLOOR, axes[0][0].get_ylim()[0]), 4))
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"adversarial oracle, eps=1, k=d/2, n={count(records[0].config.samples)}; {seeds} seeds", fontsize=7)
+    figure.suptitle(
+        f"adversarial oracle, eps=1, k=d/2, n={count(records[0].config.samples)}; {seeds} seeds", fontsize=7
+    )
     return figure

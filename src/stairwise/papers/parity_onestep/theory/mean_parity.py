@@ -31,7 +31,9 @@ def second_moment(bits: int, size: int) -> Fraction:
     >>> second_moment(6, 3)
     Fraction(1, 20)
     """
-    return sum((Fraction(comb(bits, m), 2**bits) * mean_parity(bits, size, m) ** 2 for m in range(bits + 1)), Fraction(0))
+    return sum(
+        (Fraction(comb(bits, m), 2**bits) * mean_parity(bits, size, m) ** 2 for m in range(bits + 1)), Fraction(0)
+    )
 
 
 def mean_magnitude(bits: int, size: int) -> Fraction:
@@ -71,7 +73,7 @@ def on_the_event(bits: int, size: int) -> Tail:
     delta, inside = event_width(bits, size), event(bits, size)
     chance = Fraction(sum(comb(bits, m) for m in inside), 2**bits)
     largest = max((abs(mean_parity(bits, size, m)) for m in inside), default=Fraction(0))
-    return Tail(float(delta), float(chance), 1 - 2 * exp(-float(delta) ** 2 * bits / 6), float(largest))
+    return Tail(float(delta), float(chance), 1 - 2 * exp(-(float(delta) ** 2) * bits / 6), float(largest))
 
 
 class Chain(NamedTuple):

@@ -33,7 +33,7 @@ def late(record: Any, name: str) -> float:
 @LEDGER.empirical(
     "fig1-left",
     experiment="online",
-    says="stochastic encodings: the training loss falls towards 0 and its inverse grows linearly (R^2 >= .9, late half)",
+    says="stochastic encodings: the loss falls towards 0 and its inverse grows linearly (late half, R^2 >= .9)",
 )
 def inverse_loss_is_linear(records: Sequence[Any]) -> Verdict:
     rows = []
@@ -87,7 +87,7 @@ for figure_id, experiment, how in (
     LEDGER.empirical(
         figure_id,
         experiment=experiment,
-        says=f"{how}: at the longest T_test the fixed encoding's loss is over 2.5 times the stochastic one's, every seed",
+        says=f"{how}: at the longest T_test the fixed loss is over 2.5 times the stochastic one, every seed",
     )(length_separation)
 
 
@@ -116,7 +116,7 @@ def fixed_stays_up(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig4-bottom",
     experiment="online",
-    says="on larger subsets both arms improve: final loss below a quarter of the trivial level d/(2 q_test), every seed",
+    says="on larger subsets both arms improve: final loss below a quarter of the trivial d/(2 q_test), every seed",
 )
 def both_learn_larger_subsets(records: Sequence[Any]) -> Verdict:
     width = records[0].config.task.width
@@ -201,7 +201,7 @@ def block_structure(records: Sequence[Any]) -> Verdict:
 LEDGER.empirical(
     "fig3",
     experiment="heatmap",
-    says="after training only the position block of W and the token block of V remain, both the identity: cosine >= .999",
+    says="after training only the position block of W and the token block of V remain, as identities: cosine >= .999",
 )(block_structure)
 
 
@@ -226,7 +226,7 @@ def other_blocks_decay(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig-fcn",
     experiment="fcn",
-    says="no trained net of width m < Td gets below its infimum (2 % for Monte-Carlo error); from m = Td on, one gets near 0",
+    says="no trained net of width m < Td gets below its infimum (but for 2 % test error); from m = Td on one gets near 0",
 )
 def trained_nets_respect_the_bound(records: Sequence[Any]) -> Verdict:
     sizes = records[0].config.task

@@ -177,7 +177,7 @@ def the_induction_hypothesis_holds_at_every_step(config: Training, seed: int) ->
 def induction(task: Task, path, named: np.ndarray, share: float, epsilon: float) -> Verdict:
     """(IH1) or (IH2), by its share, along a path with attention `named` on the named positions.
 
-    Above alpha*, alpha is measured by how much of the room up to its ceiling it takes.
+    The ceiling on alpha is measured as the proof does, by gamma <= share where alpha = (1 + gamma ...) alpha*.
     """
     if not np.isfinite(path.C).all():
         return Verdict("fails", note="descent diverges at this learning rate")
@@ -188,18 +188,17 @@ def induction(task: Task, path, named: np.ndarray, share: float, epsilon: float)
         return Verdict("vacuous", float(path.alpha.max()), floor, note=note)
     start = int(np.argmax(reached))
     first, second = path.alpha[: start + 1], path.alpha[start:]
-    star, limit = onehot.alpha_star(task, named[start:]), onehot.ceiling(task, named[start:], share)
     row = {
         "points": len(path.alpha),
         "Phase I ends at": float(path.times[start]),
-        "largest alpha/ceiling": float(np.max(second / limit)),
+        "largest alpha/ceiling": float(np.max(second / onehot.ceiling(task, named[start:], share))),
         "last alpha": float(second[-1]),
         "last C": float(path.C[-1]),
     }
     return Verdict.worst(
         {
-            "(alpha - alpha*)/(ceiling - alpha*)": Verdict.at_most(
-                float(np.max((second - star) / (limit - star))), 1.0, details=(row,)
+            "largest gamma": Verdict.at_most(
+                float(np.max(onehot.excess(task, second, named[start:]))), share, details=(row,)
             ),
             "least alpha minus its floor": Verdict.at_least(float(second.min() - floor), 0.0),
             "smallest step of C": Verdict.at_least(float(np.diff(path.C).min()), 0.0),

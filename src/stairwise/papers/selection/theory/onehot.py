@@ -230,6 +230,12 @@ def ceiling(task: Task, s: Number, share: float) -> Number:
         return (1 + share * (1 - q * s) / (q * s * np.maximum(T * s - 1, 0.0))) * alpha_star(task, s)
 
 
+def excess(task: Task, alpha: Number, s: Number) -> Number:
+    """The proof's gamma, alpha = (1 + gamma (1-q s)/(q s (T s-1))) alpha*: (IH1) and (IH2) say that it is at most share."""
+    T, q = task.length, task.sparsity
+    return (alpha / alpha_star(task, s) - 1) * q * s * (T * s - 1) / (1 - q * s)
+
+
 def share_one_hot(task: Task) -> float:
     """(8d-1)/(8d) of (IH1)."""
     return (8 * task.width - 1) / (8 * task.width)

@@ -1,0 +1,120 @@
+"""Training over several steps: the staircase, its ablations, the regimes, and small Adam steps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from stairwise.lab.plots import COLUMN, all_seeds
+from stairwise.papers.parity_onestep.figures.common import FLOOR, by_step, colour, count, grouped, sizes
+from stairwise.papers.parity_onestep.runs import gates_text, levels_of, solved_at
+
+
+def staircase(records: Sequence[Any]):
+    """Sup error of each level against the step, all seeds; level l falls at step l."""
+    arms = grouped(records, lambda record: record.arm)
+    figure, axes = plt.subplots(1, len(arms), figsize=(max(2, 0.85 * len(arms)) * COLUMN, 2.9), squeeze=False)
+    for panel, (arm, chosen) in zip(axes[0], arms.items(), strict=True):
+        levels = levels_of(chosen[0].config)
+        for level in range(1, levels + 1):
+            runs = [_floored(by_step(record, f"sup level {level}")) for record in chosen]
+            all_seeds(panel, runs, f"level {level}", colour(level - 1), "-" if level % 2 else "--")
+        panel.axhline(0.5, color="grey", linewidth=0.6)
+        config = chosen[0].config
+        panel.set(yscale="log", xlabel="gradient step", ylim=(FLOOR / 2, 4))
+        panel.set_xticks(range(config.steps + 1))
+        panel.set_title(f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}", fontsize=7)
+        text = "gates " + gates_text(chosen[0])
+        panel.text(0.02, 0.02, text, transform=panel.transAxes, fontsize=5.5, family="monospace")
+        panel.legend(fontsize=6, loc="center left")
+    axes[0][0].set_ylabel("sup error of the level")
+    figure.suptitle(
+        f"no teacher forcing; {len({r.seed for r in records})} seeds: thin lines; median: thick", fontsize=7
+    )
+    return figure
+
+
+def _floored(run: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    return run[0], np.maximum(run[1], FLOOR)
+
+
+def ablation(records: Sequence[Any]):
+    """For each variant and seed the step from which on the root is right, or a cross at the far right."""
+    arms = grouped(records, lambda record: record.arm)
+    panels = grouped(arms, lambda arm: arm.partition(": ")[0])
+    variants = list(dict.fromkeys(arm.partition(": ")[2] for arm in arms))
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(1.1 * COLUMN * len(panels) + 1, 0.22 * len(variants) + 1.1), sharey=True, squeeze=False
+    )
+    titles = {"integers": "integer rounding (Theorem 7)", "saturating": "saturating weights (extension)"}
+    for panel, (quantiser, names) in zip(axes[0], panels.items(), strict=True):
+        config = arms[names[0]][0].config
+        never, levels = config.steps + 1, levels_of(config)
+        for name in names:
+            row = variants.index(name.partition(": ")[2])
+            chosen = arms[name]
+            for place, record in enumerate(chosen):
+                step = solved_at(record)
+                offset = row + 0.5 * (place / max(1, len(chosen) - 1) - 0.5) if len(chosen) > 1 else row
+                marker, tone = ("o", colour(0)) if step is not None else ("x", colour(1))
+                panel.plot(never if step is None else step, offset, marker, color=tone, markersize=4, alpha=0.8)
+            share = sum(solved_at(record) is not None for record in chosen)
+            panel.text(never + 0.5, row, f"{share}/{len(chosen)}", va="center", fontsize=6)
+        panel.axvline(levels, color="grey", linewidth=0.6)
+        panel.set(xlim=(0.5, never + 1.4), ylim=(len(variants) - 0.5, -0.5), xlabel="root right from step ... on")
+        panel.set_xticks([*range(1, config.steps + 1), never], [*map(str, range(1, config.steps + 1)), "never"])
+        title = titles.get(quantiser, quantiser)
+        panel.set_title(f"{title}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}", fontsize=7)
+    axes[0][0].set_yticks(range(len(variants)), variants)
+    return figure
+
+
+def regimes(records: Sequence[Any]):
+    """Loss and accuracy of the roll-out by step, one column a regime."""
+    return _two_rows(records, by_step, "gradient step")
+
+
+def adam(records: Sequence[Any]):
+    """Loss and accuracy of the roll-out over Adam steps, one column a regime, a colour a rate."""
+    arms = grouped(records, lambda record: record.arm.partition(", rate")[0])
+    figure, axes = plt.subplots(2, len(arms), figsize=(2 * COLUMN, 3.4), sharex=True, sharey="row", squeeze=False)
+    for column, (arm, chosen) in enumerate(arms.items()):
+        for number, (rate, some) in enumerate(grouped(chosen, lambda record: record.config.rate.adam).items()):
+            label, dash = f"rate {rate:g}", "-" if number == 0 else "--"
+            for row, name in enumerate(("loss", "accuracy")):
+                all_seeds(axes[row][column], [by_step(r, name) for r in some], label, colour(number), dash)
+        axes[0][column].set(title=arm, yscale="log")
+        axes[1][column].set(xlabel="Adam step", ylim=(0, 1.05))
+    axes[0][0].set_ylabel("loss of the chain")
+    axes[1][0].set_ylabel("accuracy at the root")
+    axes[0][-1].legend()
+    config = records[0].config
+    seeds = len({record.seed for record in records})
+    figure.suptitle(f"{sizes(config)}, fresh batches of {config.samples}; {seeds} seeds, thin lines", fontsize=7)
+    return figure
+
+
+def _two_rows(records: Sequence[Any], series: Any, xlabel: str):
+    arms = grouped(records, lambda record: record.arm)
+    figure, axes = plt.subplots(2, len(arms), figsize=(2.6 * COLUMN, 3.3), sharex=True, sharey="row", squeeze=False)
+    for column, (arm, chosen) in enumerate(arms.items()):
+        rows = (("loss", 0), ("accuracy", 1))
+        for name, row in rows:
+            runs = [series(record, name) for record in chosen]
+            all_seeds(axes[row][column], [(x, np.maximum(y, FLOOR)) for x, y in runs], name, colour(row))
+        axes[0][column].set_title(_wrapped(arm), fontsize=6.5)
+        axes[0][column].set(yscale="log", ylim=(FLOOR / 2, 30))
+        axes[1][column].set(xlabel=xlabel, ylim=(-0.05, 1.05))
+        axes[1][column].axhline(0.5, color="grey", linewidth=0.6)
+    axes[0][0].set_ylabel("loss of the chain")
+    axes[1][0].set_ylabel("accuracy at the root")
+    config = records[0].config
+    text = f"{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}"
+    seeds = len({record.seed for record in records})
+    figure.suptitle(f"{text}; {seeds} seeds: thin lines; a closed level answers 0, which counts as wrong", fontsize=7)
+    return figure
+
+
+def _wrapped(arm: str) -> str:
+    return arm.replace(", ", ",\n").replace(" (", "\n(")
