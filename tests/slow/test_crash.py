@@ -144,6 +144,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(tmp_path):
         store = Store.open(disk / "store", create=False)
         assert store.trials() == []
         assert store.damaged() == []
-        assert not [path for path in (disk / "store").rglob("*") if path.is_file()]
+        left = [path for path in (disk / "store").rglob("*") if path.is_file()]
+        assert all(store.checkpoint(path.stem).load() is not None for path in left)  # whole checkpoints at most
+        filler.unlink()
+        again = start(disk / "store", "--steps", "200", "--measure_every", "100")
+        assert again.wait(timeout=120) == 0  # with room it goes on
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -92,9 +92,9 @@ def model_of(config: Descent, tree: Tree, W: Float[Array, "tokens nodes"]) -> Po
 
 
 def samples_of(config: Descent, numbers, tree: Tree, block):
-    """Block number `block` of the training samples, and which of them are among the n."""
+    """Block number `block` of the training samples, and which of them are among the n of their step."""
     tokens = gradient.draw_block(at(role_key(numbers["seed"], "samples"), block), tree, config.block)
-    number = block * config.block + jnp.arange(config.block, dtype=jnp.int32)
+    number = (block % config.blocks) * config.block + jnp.arange(config.block, dtype=jnp.int32)
     return tokens, (number < config.samples).astype(tokens.dtype)
 
 

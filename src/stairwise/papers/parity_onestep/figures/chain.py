@@ -27,7 +27,7 @@ def staircase(records: Sequence[Any]):
         panel.set_title(f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}", fontsize=7)
         text = "gates " + gates_text(chosen[0])
         panel.text(0.02, 0.02, text, transform=panel.transAxes, fontsize=5.5, family="monospace")
-        panel.legend(fontsize=6, loc="center left")
+        panel.legend(fontsize=6, loc="center right")
     axes[0][0].set_ylabel("sup error of the level")
     figure.suptitle(
         f"no teacher forcing; {len({r.seed for r in records})} seeds: thin lines; median: thick", fontsize=7
@@ -70,11 +70,6 @@ def ablation(records: Sequence[Any]):
     return figure
 
 
-def regimes(records: Sequence[Any]):
-    """Loss and accuracy of the roll-out by step, one column a regime."""
-    return _two_rows(records, by_step, "gradient step")
-
-
 def adam(records: Sequence[Any]):
     """Loss and accuracy of the roll-out over Adam steps, one column a regime, a colour a rate."""
     arms = grouped(records, lambda record: record.arm.partition(", rate")[0])
@@ -95,17 +90,18 @@ def adam(records: Sequence[Any]):
     return figure
 
 
-def _two_rows(records: Sequence[Any], series: Any, xlabel: str):
+def regimes(records: Sequence[Any]):
+    """Loss and accuracy of the roll-out by step, one column a regime."""
     arms = grouped(records, lambda record: record.arm)
     figure, axes = plt.subplots(2, len(arms), figsize=(2.6 * COLUMN, 3.3), sharex=True, sharey="row", squeeze=False)
     for column, (arm, chosen) in enumerate(arms.items()):
-        rows = (("loss", 0), ("accuracy", 1))
-        for name, row in rows:
-            runs = [series(record, name) for record in chosen]
-            all_seeds(axes[row][column], [(x, np.maximum(y, FLOOR)) for x, y in runs], name, colour(row))
+        for row, name in enumerate(("loss", "accuracy")):
+            runs = [by_step(record, name) for record in chosen]
+            all_seeds(axes[row][column], runs, name, colour(row))
         axes[0][column].set_title(_wrapped(arm), fontsize=6.5)
-        axes[0][column].set(yscale="log", ylim=(FLOOR / 2, 30))
-        axes[1][column].set(xlabel=xlabel, ylim=(-0.05, 1.05))
+        axes[0][column].set(yscale="log", ylim=(1e-10, 30))
+        axes[1][column].set(xlabel="step", ylim=(-0.05, 1.05))
+        axes[1][column].set_xticks(range(0, chosen[0].config.steps + 1, 2))
         axes[1][column].axhline(0.5, color="grey", linewidth=0.6)
     axes[0][0].set_ylabel("loss of the chain")
     axes[1][0].set_ylabel("accuracy at the root")

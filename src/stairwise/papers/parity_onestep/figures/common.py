@@ -34,6 +34,11 @@ def dots(axes: Any, x: Sequence[float], rows: Sequence[Sequence[float]], label: 
     axes.plot(x, medians, "-", color=colour(number), label=label)
 
 
+def finals(groups: dict[Any, list[Any]], name: str) -> list[list[float]]:
+    """The last value of a metric, for every record of every group."""
+    return [[record.final(name) for record in some] for some in groups.values()]
+
+
 def looks(record: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """A metric against the number of samples seen."""
     ticks, values = record.series(name)

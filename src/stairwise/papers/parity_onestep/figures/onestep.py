@@ -57,6 +57,7 @@ def _sorted_columns(axes: Any, record: Any) -> None:
         axes.plot(np.arange(1, shown + 1), seen, "-", color=colour(0), alpha=0.35, linewidth=0.7)
         axes.plot(np.arange(1, 3), seen[:2], "o", color=colour(1), alpha=0.6, markersize=2.5)
     axes.set(xlabel="rank in its column", ylabel="$w_{j,m}$", title=f"largest weights of all {nodes} nodes")
+    axes.set_xticks(range(1, shown + 1, 2))
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
 
 
@@ -72,7 +73,15 @@ def _errors(axes: Any, records: Sequence[Any]) -> None:
         accuracy = min(record.final("accuracy") for record in chosen)
         axes.plot([], [], " ", label=f"lowest accuracy {accuracy:g}")
     axes.axvline(1.0, color="grey", linestyle=":", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlim=(1e-7, 2), xlabel="root error on a fresh input", ylabel="share above")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(1e-5, 3),
+        ylim=(5e-4, 30),
+        xlabel="root error on a fresh input",
+        ylabel="share above",
+    )
     config = records[0].config
     axes.set_title(f"roll-out, n={count(config.samples)}, lam={config.rate.lam:g}")
-    axes.legend(loc="lower left", fontsize=6)
+    axes.set_yticks([1e-3, 1e-2, 1e-1, 1])
+    axes.legend(loc="upper left", fontsize=6)

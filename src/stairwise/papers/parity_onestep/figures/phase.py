@@ -12,7 +12,7 @@ from stairwise.papers.parity_onestep.boundary import boundary, success_map
 
 def phase(records: Sequence[Any]):
     """Share of seeds whose roll-out is right on every fresh input, with the fitted boundaries and n = d^2."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2.2 * COLUMN, 3.1), sharey=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2.2 * COLUMN, 3.6), sharey=True)
     panels = (
         (left, "success", "roll-out right on all test inputs"),
         (right, "support", "children found at every node"),
@@ -34,7 +34,7 @@ def phase(records: Sequence[Any]):
         panel.set_yticks(counts, [f"$2^{{{int(n).bit_length() - 1}}}$" for n in counts])
         panel.minorticks_off()
         panel.grid(False)
-        panel.legend(handles=lines, loc="upper left", fontsize=6, frameon=True, framealpha=0.85)
+        panel.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6.5)
     left.set_ylabel("samples n")
     figure.colorbar(picture, ax=(left, right), label="share of seeds")
     seeds = len({record.seed for record in records})

@@ -7,9 +7,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from stairwise.lab.plots import COLUMN
-from stairwise.papers.parity_onestep.figures.common import FLOOR, colour, count, dots, grouped, looks, sizes
+from stairwise.papers.parity_onestep.figures.common import FLOOR, colour, count, dots, finals, grouped, looks, sizes
 
 CURVATURE = 4.0  # c of the link poly4
+ERRORS = (("nodes sup", "largest over all nodes", "o"), ("root sup", "root", "s"))
 
 
 def scaling(records: Sequence[Any]):
@@ -29,9 +30,9 @@ def scaling(records: Sequence[Any]):
     left.set_title(f"k = d/2, lam = ln d + 6; {len(chosen)} seeds")
     left.legend(fontsize=6)
     at = {bits: int(np.argmin(np.abs(np.log(counts) - 2.5 * np.log(bits)))) for bits in arms}
-    for number, (name, label) in enumerate((("nodes sup", "all nodes"), ("root sup", "root"))):
+    for number, (name, label, marker) in enumerate(ERRORS):
         rows = [[looks(record, name)[1][at[bits]] for record in chosen] for bits, chosen in arms.items()]
-        dots(right, list(arms), rows, label, number, "os"[number])
+        dots(right, list(arms), rows, label, number, marker)
     reference = np.array(list(arms), dtype=float)
     right.plot(reference, reference ** (-0.5 / 8), "--", color="grey", linewidth=0.8, label="$d^{-\\epsilon/8}$")
     right.set(xscale="log", yscale="log", xlabel="bits d", ylabel="sup error on fresh inputs")
@@ -78,8 +79,7 @@ def lam(records: Sequence[Any]):
     left.set_title(f"{sizes(config)}, n={count(config.samples)}; {len(records) // len(arms)} seeds")
     left.legend()
     for number, (name, label) in enumerate((("imbalance", "imbalance $\\max\\Delta$"), ("leakage", "leakage"))):
-        rows = [[r.final(name) for r in chosen] for chosen in arms.values()]
-        dots(right, list(arms), rows, label, number + 2, "os"[number])
+        dots(right, list(arms), finals(arms, name), label, number + 2, "os"[number])
     right.set(yscale="log", xlabel="logit lam", ylabel="worst node", title="why: two children torn apart, and leakage")
     right.legend()
     return figure
@@ -91,11 +91,10 @@ def link(records: Sequence[Any]):
     figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.8))
     for number, (name, chosen) in enumerate(arms.items()):
         by_lam = grouped(chosen, lambda record: record.config.rate.lam)
-        rows = [[record.final("root sup") for record in some] for some in by_lam.values()]
+        rows = finals(by_lam, "root sup")
         realised = [float(np.median([record.final("root logit") for record in some])) for some in by_lam.values()]
         dots(left, realised, rows, name, number, "osD^v"[number % 5])
-        nominal = [[record.final("nominal logit") for record in some] for some in by_lam.values()]
-        dots(right, realised, nominal, name, number, "osD^v"[number % 5])
+        dots(right, realised, finals(by_lam, "nominal logit"), name, number, "osD^v"[number % 5])
     left.set(yscale="log", xlabel="realised root logit", ylabel="root sup error")
     config = records[0].config
     left.set_title(f"{sizes(config)}, n={count(config.samples)}; {len({r.seed for r in records})} seeds")
@@ -121,12 +120,11 @@ def noise(records: Sequence[Any]):
     for panel, (kind, chosen) in zip(axes[0], panels.items(), strict=True):
         for number, (bits, arm) in enumerate(grouped(chosen, lambda r: r.config.task.bits).items()):
             by_strength = grouped(arm, lambda record: record.config.oracle.strength)
-            rows = [[record.final("root sup") for record in some] for some in by_strength.values()]
-            first = arm[0].config
-            label = f"d={bits}, lam={first.rate.lam:g}"
-            dots(panel, list(by_strength), rows, label, number, "osD^"[number % 4])
+            label = f"d={bits}, lam={arm[0].config.rate.lam:g}"
+            dots(panel, list(by_strength), finals(by_strength, "root sup"), label, number, "osD^"[number % 4])
         panel.set(yscale="log", xlabel="C in  delta = C $d^{-2-\\epsilon/8}$", title=titles.get(kind, kind))
         panel.set_xscale("symlog", linthresh=0.03)
+        panel.set_xlim(-0.005, 1.2)
         panel.set_xticks([0, 0.03, 0.1, 0.3, 1], ["0", ".03", ".1", ".3", "1"])
         panel.minorticks_off()
         panel.axhline(2, color="grey", linewidth=0.6)

@@ -87,7 +87,7 @@ ABLATIONS = {
     "full method": {},
     "no rounding": {"quantiser.spacing": 0.0, "quantiser.bound": 0.0},
     "no filter": {"augmentation.eps0": 0.0},
-    "filter on training inputs": {"augmentation.source": "training"},
+    "filter on a block of training inputs": {"augmentation.source": "training"},
     "eps0 = 0.5": {"augmentation.eps0": 0.5, "augmentation.literal": True},
     "eps0 = 0.95": {"augmentation.eps0": 0.95, "augmentation.literal": True},
     "eps0 = 0.95, propagated": {"augmentation.eps0": 0.95, "augmentation.propagate": True},

@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 
 
 class Law(NamedTuple):
@@ -41,6 +41,22 @@ def support_samples(visible: int, candidates: int) -> float:
 def imbalance_error(curvature: float, difference: Float[np.ndarray, "*nodes"]) -> Float[np.ndarray, "*nodes"]:
     """c tanh^2(Delta/2): the error of a node whose children disagree and whose two logits differ by Delta."""
     return curvature * np.tanh(difference / 2) ** 2
+
+
+def rolled_error(
+    curvature: float, difference: Float[np.ndarray, " nodes"], children: Integer[np.ndarray, "nodes 2"], inputs: int
+) -> Float[np.ndarray, " nodes"]:
+    """The same with the errors that children bring along: e_m = c max((t + e_2/2)^2, (t - e_1/2)^2), t = tanh(Delta/2).
+
+    A node is wrong where its children disagree, and then its output lies above -1 by e: if the second child is the one
+    that is -1, z = s_1 - s_2 + s_2 e_2, and if the first one is, z = s_2 - s_1 + s_1 e_1. Errors of nodes that are +1
+    are of higher order.
+    """
+    errors = np.zeros(inputs + len(children))
+    for i, (one, two) in enumerate(children.tolist()):
+        t = np.tanh(difference[i] / 2)
+        errors[inputs + i] = curvature * max((t + errors[two] / 2) ** 2, (t - errors[one] / 2) ** 2)
+    return errors[inputs:]
 
 
 def leakage(visible: int, lam: float) -> float:

@@ -231,7 +231,7 @@ def ceiling(task: Task, s: Number, share: float) -> Number:
 
 
 def excess(task: Task, alpha: Number, s: Number) -> Number:
-    """The proof's gamma, alpha = (1 + gamma (1-q s)/(q s (T s-1))) alpha*: (IH1) and (IH2) say that it is at most share."""
+    """The proof's gamma, alpha = (1 + gamma (1-q s)/(q s (T s-1))) alpha*; (IH1) and (IH2) bound it by their share."""
     T, q = task.length, task.sparsity
     return (alpha / alpha_star(task, s) - 1) * q * s * (T * s - 1) / (1 - q * s)
 

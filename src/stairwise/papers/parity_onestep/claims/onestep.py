@@ -1,0 +1,381 @@
+"""Theorem 5: one step with teacher forcing from zero, its concentration, its error, and what an oracle may do to it."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stairwise.lab.config import Config, option, require
+from stairwise.lab.contract import Verdict
+from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep.claims.concentration import one_step_gradient
+from stairwise.papers.parity_onestep.claims.ledger import LEDGER
+from stairwise.papers.parity_onestep.claims.running import Runs, finals, outcomes
+from stairwise.papers.parity_onestep.claims.sizes import (
+    bits_of,
+    fits,
+    link_of,
+    power_of_two,
+    tokens_of,
+    tree_of,
+    under,
+)
+from stairwise.papers.parity_onestep.config import LinkFunction, Oracle, Quantiser, Rate, Task
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+
+    from stairwise.papers.parity_onestep import model
+    from stairwise.papers.parity_onestep.theory import noise, population, recursion
+else:
+    jax, jnp = lazy("jax"), lazy("jax.numpy")
+    model = lazy("stairwise.papers.parity_onestep.model")
+    noise = lazy("stairwise.papers.parity_onestep.theory.noise")
+    population = lazy("stairwise.papers.parity_onestep.theory.population")
+    recursion = lazy("stairwise.papers.parity_onestep.theory.recursion")
+
+
+# --- the step, exactly ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step(Config):
+    """One step from zero with the causal mask, and inputs to roll out on."""
+
+    task: Task = option(Task(64, 32), "the parity")
+    link: LinkFunction = option(LinkFunction(), "the link function")
+    lam: float = option(12.0, "logit lam of the root's children: eta = lam V(root)^2/(2c)", above=0.0, high=700.0)
+    samples: int = option(0, "samples n; 0 = infinitely many, by the exact mean gradient", low=0, high=2**20)
+    test_inputs: int = option(200, "fresh inputs of the roll-out", low=1, high=2**16)
+    epsilon: float = option(1.0, "eps of the paper, for its rates d^(-eps/16)", above=0.0, high=1000.0)
+
+    def check(self) -> None:
+        fits(max(self.samples, self.test_inputs), self.task)
+        tokens = self.task.bits + self.task.size - 1
+        require(tokens <= 1000, f"task.bits+task.size-1={tokens} must be at most 1000")
+
+
+def weights_after(config: Step, seed: int):
+    """The tree, W after the step, and the attention that it gives to children."""
+    task, tree, link = config.task, tree_of(config.task, seed), link_of(config.link)
+    children = np.asarray(tree.children)
+    eta = config.lam * (tree.tokens - 1) ** 2 / (2 * link.curvature)
+    if config.samples:
+        x = tokens_of(tree, bits_of(task, config.samples, seed))
+        G = np.asarray(one_step_gradient()(jnp.asarray(x.T), tree, config.link))
+    else:
+        G = np.zeros((tree.tokens, tree.nodes))
+        for i in range(tree.nodes):
+            law = population.node_law(children, task.bits, i, i)
+            G[: task.bits + i, i] = population.node_gradient(law, link)
+    net = model.PositionalAttention(jnp.asarray(-eta * G), tree, link)
+    scores = np.asarray(_scores()(net))
+    return net, recursion.child_attention(-eta * G, scores, children)
+
+
+@cache
+def _scores():
+    return jax.jit(lambda net: net.scores())
+
+
+@cache
+def _rolled():
+    return jax.jit(lambda net, x: jax.vmap(net.by_tokens)(x))
+
+
+@LEDGER.theory(
+    "thm5-softmax",
+    kind="bound",
+    says="after the step both children have attention 1/2 up to (|tanh(Delta/2)| + leak)/2, with Delta and leak as predicted",
+    cases=(Step(lam=9.0), Step(lam=9.0, samples=16_384), Step(Task(32, 11), LinkFunction("cos"), 10.0, 8192)),
+)
+def attention_concentrates_on_the_children(config: Step, seed: int) -> Verdict:
+    net, attention = weights_after(config, seed)
+    expected = expected_attention(config, net.tree, seed)
+    off = np.abs(attention.children - 0.5).max(axis=1)
+    rate = config.task.bits ** (-config.epsilon / 16)
+    row = {
+        "largest |s - 1/2|": float(off.max()),
+        "over d^(-eps/16)": float(off.max()) / rate,
+        "largest leak": float(attention.leak.max()),
+        "leak at logit lam and 0": noise.leakage(net.tree.tokens - 1, config.lam),
+        "largest |Delta|": float(np.abs(attention.difference).max()),
+        "largest Delta expected": float(expected.difference.max()),
+        "ln d from which d exp(-d^(eps/16)) < 1": recursion.bits_for_leak(config.epsilon),
+    }
+    within = recursion.split_bound(expected)
+    return Verdict.worst(
+        {
+            "|s - 1/2| over (tanh(Delta/2) + leak)/2": Verdict.at_most(float(np.max(off / within)), 1.0, details=(row,)),
+            "leak over the expected": Verdict.at_most(float(np.max(attention.leak / expected.leak)), 1.0),
+        }
+    )
+
+
+DEVIATIONS = 5.0  # that the largest of a few hundred normal variables does not exceed
+
+
+def expected_attention(config: Step, tree, seed: int):
+    """Upper ends of Delta and leak, from the exact mean and noise of the gradient and nothing of the run."""
+    link, children = link_of(config.link), np.asarray(tree.children)
+    eta = config.lam * (tree.tokens - 1) ** 2 / (2 * link.curvature)
+    scale = eta / math.sqrt(config.samples) if config.samples else 0.0
+    apart, leak = [], []
+    for i, pair in enumerate(children.tolist()):
+        law = population.node_law(children, config.task.bits, i, i)
+        logits, spread = -eta * population.node_gradient(law, link), population.node_spread(law, link, tuple(pair))
+        apart.append(abs(logits[pair[0]] - logits[pair[1]]) + DEVIATIONS * scale * spread.difference)
+        low = logits[pair].mean() - DEVIATIONS * scale * spread.common
+        # log-normal means of the others; half as much again for the scatter of their sum
+        others = np.exp(logits + (scale * spread.entry) ** 2 / 2)
+        mass = 1.5 * (others.sum() - others[pair].sum())
+        leak.append(mass / (mass + 2 * math.exp(low)))
+    none = np.zeros((len(children), 2))
+    return recursion.Attention(none, np.maximum(leak, 1e-15), np.array(apart))
+
+
+@LEDGER.theory(
+    "thm5-recursion",
+    kind="bound",
+    says="errors obey e_m <= C2 (delta_m + e)^2, e the larger error of the children, C2 = max(c, c1)",
+    cases=(Step(), Step(Task(16, 8), lam=14.0), Step(Task(64, 16), LinkFunction("cos"))),
+)
+def errors_follow_the_recursion(config: Step, seed: int) -> Verdict:
+    net, attention = weights_after(config, seed)
+    children, d = np.asarray(net.tree.children), config.task.bits
+    constant = max(net.link.curvature, net.link.end_curvature)
+    delta = recursion.disturbance(attention)
+    predicted = recursion.recursion_by_tree(delta, children, d, constant)
+    x = tokens_of(net.tree, bits_of(config.task, config.test_inputs, seed + 1))
+    made = np.asarray(_rolled()(net, jnp.asarray(x[:, :d])))
+    errors = np.abs(made - x)[:, d:].max(axis=0)
+    fixed = recursion.fixed_point(float(delta.max()), constant)
+    row = {
+        "largest error": float(errors.max()),
+        "recursion": float(predicted.max()),
+        "as printed, from the largest delta": recursion.recursion_printed(float(delta.max()), len(delta), constant),
+        "largest delta": float(delta.max()),
+        "1/(4 C2)": 1 / (4 * constant),
+        "fixed point": math.nan if fixed is None else fixed,
+    }
+    floor = 1e-13 * constant  # rounding of phi near +-1
+    verdict = Verdict.at_most(float(np.max((errors - floor) / np.maximum(predicted, 1e-300))), 1.0, details=(row,))
+    if predicted.max() >= 2:
+        return Verdict(
+            "vacuous",
+            float(errors.max()),
+            float(predicted.max()),
+            details=(row,),
+            note="delta is above what the recursion can bear, and it says only that errors are at most 2",
+        )
+    return verdict
+
+
+# --- the theorem ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OneStep(Runs):
+    """Training as in Theorem 5, and the error that counts as learned."""
+
+    target: float = option(0.05, "largest error at the root that counts as learned", above=0.0, high=2.0)
+
+    def check(self) -> None:
+        super().check()
+        require(self.steps == 1 and self.forcing, f"steps={self.steps} must be 1, with teacher forcing (Theorem 5)")
+
+
+def large_enough(config: OneStep, seed: int) -> tuple[str, ...]:
+    """The hypotheses: k = 2^v, n of order d^2 and more, and d, n "sufficiently large" by the exact law of the noise."""
+    task, violated = config.task, power_of_two(config.task)
+    if config.samples < task.bits**2:
+        violated += (f"samples={config.samples} must be at least of order task.bits^2={task.bits**2}",)
+    if task.bits + task.size > 1000:
+        return violated
+    root, worst = predicted_errors(config, seed)
+    if root > config.target:
+        violated += (f"samples={config.samples} leaves an error of about {root:.2g} at the root (target={config.target:g})",)
+    if worst > 0.5:
+        violated += (f"samples={config.samples} leaves an error of about {worst:.2g} at some node",)
+    return violated
+
+
+def predicted_errors(config: OneStep, seed: int) -> tuple[float, float]:
+    """c tanh^2(Delta/2) + c1 leak^2 at three standard deviations of Delta, at the root and at the worst node."""
+    tree, link = tree_of(config.task, seed), link_of(config.link)
+    children, d = np.asarray(tree.children), config.task.bits
+    before = np.arange(tree.nodes) if config.mask == "causal" else tree.level_ends()[np.asarray(tree.height) - 1] - d
+    eta = config.rate.lam * (d + int(before[-1])) ** 2 / (2 * link.curvature)
+    errors = []
+    for i, pair in enumerate(children.tolist()):
+        law = population.node_law(children, d, i, int(before[i]))
+        mean, spread = population.node_gradient(law, link), population.node_spread(law, link, tuple(pair))
+        apart = eta * (abs(mean[pair[0]] - mean[pair[1]]) + 3 * spread.difference / math.sqrt(config.samples))
+        logit = -eta * (mean[pair].mean() - np.delete(mean, pair).mean()) if law.visible > 2 else config.rate.lam
+        leak = noise.leakage(law.visible, float(logit))
+        errors.append(float(noise.imbalance_error(link.curvature, np.asarray(apart)) + link.end_curvature * leak**2))
+    return errors[-1], max(errors)
+
+
+THEOREM_5 = OneStep(task=Task(64, 32), samples=131_072, rate=Rate(lam=9.0), seeds=8)
+
+
+@LEDGER.theory(
+    "thm5",
+    kind="convergence",
+    says="one teacher-forced gradient step from W = 0 learns any parity: accuracy 1, small error on fresh inputs, all seeds",
+    cases=THEOREM_5,
+    tier="minutes",
+    precision=32,
+)
+def one_step_learns_the_parity(config: OneStep, seed: int) -> Verdict:
+    rows = finals(config, seed, "root sup", "nodes sup", "accuracy", "support", "imbalance", "root logit")
+    verdict = Verdict.worst(
+        {
+            "largest error at the root": Verdict.at_most(max(row["root sup"] for row in rows), config.target),
+            "least accuracy": Verdict.at_least(min(row["accuracy"] for row in rows), 1.0),
+        }
+    )
+    verdict = dataclasses.replace(verdict, details=(*verdict.details, *rows))
+    return under(large_enough(config, seed), verdict)
+
+
+@dataclass(frozen=True)
+class Disturbed(OneStep):
+    """The same against an oracle that errs by C d^(-2-eps/8) in every entry, for three values of C."""
+
+    weak: float = option(0.03, "C that one step must bear", low=0.0, high=100.0)
+    strong: float = option(0.2, "C that breaks it", low=0.0, high=100.0)
+    saturated: float = option(1.0, "C that it bears with saturating weights (extension)", low=0.0, high=100.0)
+
+
+@LEDGER.theory(
+    "thm5-oracle",
+    kind="bound",
+    says="one step bears adversarial errors C d^(-2-eps/8): C = 0.03 yes, 0.2 no, 1 with saturating weights (extension)",
+    cases=Disturbed(
+        task=Task(64, 32), samples=131_072, rate=Rate(lam=9.0), oracle=Oracle(kind="adversarial"), seeds=3
+    ),
+    tier="minutes",
+    precision=32,
+)
+def one_step_bears_a_bad_oracle(config: Disturbed, seed: int) -> Verdict:
+    lam = config.rate.lam
+    arms = {
+        "weak": (config.weak, Quantiser()),
+        "strong": (config.strong, Quantiser()),
+        "saturated": (config.saturated, Quantiser(spacing=lam, bound=1.0)),
+    }
+    errors, rows = {}, []
+    for name, (strength, quantiser) in arms.items():
+        oracle = dataclasses.replace(config.oracle, strength=strength)
+        found = finals(
+            dataclasses.replace(config, oracle=oracle, quantiser=quantiser), seed, "root sup", "nodes sup", "accuracy"
+        )
+        errors[name] = [row["root sup"] for row in found]
+        rows += [{"arm": name, "C": strength} | row for row in found]
+    link = link_of(config.link)
+    shift = lam * (config.task.bits + config.task.size - 2) ** 2 / (2 * link.curvature)
+    shift *= config.weak * config.task.bits ** (-2 - config.rate.eps / 8)
+    rows.append({"arm": "weak", "eta delta at the root": shift, "c tanh^2(eta delta)": link.curvature * math.tanh(shift) ** 2})
+    verdict = Verdict.worst(
+        {
+            f"largest error at C = {config.weak:g}": Verdict.at_most(max(errors["weak"]), config.target),
+            f"least error at C = {config.strong:g}": Verdict.at_least(min(errors["strong"]), 1.0),
+            f"with saturating weights (extension) at C = {config.saturated:g}": Verdict.at_most(
+                max(errors["saturated"]), config.target
+            ),
+        }
+    )
+    verdict = dataclasses.replace(verdict, details=(*verdict.details, *rows))
+    return under(large_enough(config, seed), verdict)
+
+
+@dataclass(frozen=True)
+class Growing(Config):
+    """k = d/2, n = d^(2+eps), lam = ln d + 4, at growing d."""
+
+    bits: tuple[int, ...] = option((16, 32, 64), "input bits d", low=4, high=512)
+    epsilon: float = option(1.0, "eps, where n = d^(2+eps)", above=0.0, high=4.0)
+    seeds: int = option(10, "seeds at each d", low=1, high=1000)
+
+    def check(self) -> None:
+        largest = max(self.bits) ** (2 + self.epsilon)
+        require(largest <= 2**24, f"bits={max(self.bits)} makes {largest:.3g} samples, which must be at most {2**24}")
+
+
+def grown(config: Growing, bits: int, **more) -> dict:
+    """The fields that every d shares."""
+    return {
+        "task": Task(bits, bits // 2),
+        "samples": round(bits ** (2 + config.epsilon)),
+        "rate": Rate(lam=math.log(bits) + 4, eps=config.epsilon),
+        "seeds": config.seeds,
+        **more,
+    }
+
+
+@LEDGER.theory(
+    "thm5-prob",
+    kind="asymptotic",
+    says="the failure rate of one step at n = d^(2+eps), against the paper's exp(-d^(eps/2))",
+    cases=Growing(),
+    tier="minutes",
+    precision=32,
+)
+def one_step_fails_less_often_as_d_grows(config: Growing, seed: int) -> Verdict:
+    rows = []
+    for bits in config.bits:
+        found = finals(Runs(**grown(config, bits)), seed, "success", "support", "nodes sup")
+        failed = 1 - float(np.mean([row["success"] for row in found]))
+        rows.append(
+            {
+                "d": bits,
+                "n": round(bits ** (2 + config.epsilon)),
+                "failure rate": failed,
+                "exp(-d^(eps/2))": math.exp(-(bits ** (config.epsilon / 2))),
+                "median error": float(np.median([row["nodes sup"] for row in found])),
+                "support found": float(np.mean([row["support"] for row in found])),
+            }
+        )
+    note = "asymptotic in d: at small d the samples d^(2+eps) are too few for lam = ln d + 4"
+    return Verdict.reported(rows[-1]["failure rate"], details=tuple(rows), note=note)
+
+
+@dataclass(frozen=True)
+class Balanced(Runs):
+    """One step, whose weights say what its roll-out errs by."""
+
+    allowed: float = option(0.2, "largest relative difference from the law", above=0.0, high=10.0)
+    largest: float = option(0.3, "errors up to which the law is meant", above=0.0, high=2.0)
+
+
+@LEDGER.theory(
+    "error-law",
+    kind="empirical",
+    says="beyond the paper: after roll-out a node errs by c (tanh(Delta/2) + e/2)^2, e the error of a child: about 1/n",
+    cases=tuple(
+        Balanced(task=Task(64, 32), samples=2**power, rate=Rate(lam=9.0), seeds=4) for power in (15, 16, 17, 18)
+    ),
+    tier="minutes",
+    precision=32,
+)
+def the_error_is_that_of_the_least_balanced_node(config: Balanced, seed: int) -> Verdict:
+    curvature, rows = link_of(config.link).curvature, []
+    for i, outcome in enumerate(outcomes(config, seed)):
+        W, children = outcome.arrays["descent/W"].astype(np.float64), outcome.arrays["descent/children"]
+        nodes = np.arange(len(children))
+        apart = W[children[:, 0], nodes] - W[children[:, 1], nodes]
+        law = noise.rolled_error(curvature, apart, children, config.task.bits)
+        alone = noise.imbalance_error(curvature, np.abs(apart).max())
+        row = {"seed": seed + i, "n": config.samples, "largest error": outcome.last("nodes sup"), "law": float(law.max())}
+        rows.append(row | {"c tanh^2(Delta/2) at its largest": float(alone)})
+    meant = [row for row in rows if row["law"] <= config.largest]
+    if not meant:
+        return Verdict("vacuous", details=tuple(rows), note=f"no error is below largest={config.largest:g} at these sizes")
+    off = max(abs(row["largest error"] / row["law"] - 1) for row in meant)
+    return Verdict.at_most(off, config.allowed, details=tuple(rows))

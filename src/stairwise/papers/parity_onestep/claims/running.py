@@ -1,0 +1,48 @@
+"""Runs of the actual algorithm for the claims about it: every seed counts, none is chosen."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stairwise.lab.config import option, split
+from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep.config import Descent
+
+if TYPE_CHECKING:
+    from stairwise.papers.parity_onestep import train
+    from stairwise.train import loop
+else:
+    train = lazy("stairwise.papers.parity_onestep.train")
+    loop = lazy("stairwise.train.loop")
+
+
+@dataclass(frozen=True)
+class Runs(Descent):
+    """A descent, and how many seeds of it."""
+
+    seeds: int = option(3, "seeds to run, all of which must do it", low=1, high=1000)
+
+
+@lru_cache(maxsize=32)
+def outcomes(config: Runs, seed: int) -> tuple[Any, ...]:
+    """One outcome a seed, from `seed` on; claims that look at the same runs share them."""
+    static, numbers = split(config)
+    program = _program(static)
+    return tuple(program.run([loop.Member(seed + i, numbers)])[0] for i in range(config.seeds))
+
+
+@lru_cache(maxsize=8)
+def _program(static: Runs):
+    return loop.Program(train.descent(static))
+
+
+def finals(config: Runs, seed: int, *names: str) -> list[dict[str, float]]:
+    """The last value of each metric, a row a seed."""
+    return [{"seed": seed + i} | {name: one.last(name) for name in names} for i, one in enumerate(outcomes(config, seed))]
+
+
+def series(outcome, name: str) -> np.ndarray:
+    """A metric at every measuring point."""
+    return np.array([value for found, value in zip(outcome.name, outcome.value, strict=True) if found == name])
