@@ -1,7 +1,7 @@
 """Sparse token selection as the paper writes it: dense, one example at a time, in columns.
 
-Z = [X; E] is formed, e_y is computed with an inverse, expectations are sums over every subset and every node of a tensor
-grid. Slow and obvious; `stairwise.papers.selection` is pinned to it.
+Z = [X; E] is formed, e_y is computed with an inverse, expectations are sums over every subset and every node of a
+tensor grid. Slow and obvious; `stairwise.papers.selection` is pinned to it.
 """
 
 import itertools

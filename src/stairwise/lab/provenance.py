@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("stairwise", "jax", "jaxlib", "numpy", "equinox", "optax")
+NOT_RUN = ("figures", "presets", "claims")
 ROOMS = ("stairwise.nn", "stairwise.tasks", "stairwise.train", "stairwise.measure")
 
 
@@ -49,14 +50,17 @@ def _processor() -> str:
 
 
 @cache
-def source_hash(module: str) -> str:
-    """The sha256 of the code behind a paper's trials: the shared rooms and the paper's own, without its figures.
+def source_hash(module: str, claims: bool = False) -> str:
+    """The sha256 of the code behind a paper's trials, or with `claims` of that behind its verdicts.
 
-    `module` is the paper's package (stairwise.papers.selection, or a plug-in's own). Nothing is imported.
+    That is the shared rooms and the paper's own files, without what only shows (figures), names (presets) or, for
+    trials, judges (claims). `module` is the paper's package, a plug-in's too. Nothing is imported.
     """
     digest = hashlib.sha256()
     for name in (*ROOMS, module):
         for label, path in _sources(name):
+            if label.split("/")[0].removesuffix(".py") in (("figures", "presets") if claims else NOT_RUN):
+                continue
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"{name} {label} {content}\n".encode())
     return digest.hexdigest()
@@ -68,7 +72,7 @@ def _sources(module: str) -> list[tuple[str, Path]]:
     if place.is_file():
         return [(place.name, place)]
     files = {path.relative_to(place).as_posix(): path for path in place.rglob("*.py")}
-    return sorted((label, path) for label, path in files.items() if label != "figures.py")
+    return sorted(files.items())
 
 
 def locate(module: str) -> Path:

@@ -164,7 +164,7 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
 
 
 def _source(claim: Claim) -> str:
-    return provenance.source_hash(registry.modules()[claim.paper])
+    return provenance.source_hash(registry.modules()[claim.paper], claims=True)
 
 
 def _checked(claim: Claim, cases: Sequence[Config], seed: int) -> Verdict:

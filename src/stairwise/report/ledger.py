@@ -82,8 +82,8 @@ def parse(data: Mapping[str, Any], trial_sources: Mapping[str, Any]) -> Stored:
         raise ValueError(f"not a verdict: {plain(error)[:200]}") from error
 
 
-def entry(claim: Claim, stored: Sequence[Stored], source_hash: str | None) -> Entry:
-    """The newest verdict at default sizes, and the newest at each of the others."""
+def entry(claim: Claim, stored: Sequence[Stored], installed: frozenset[str]) -> Entry:
+    """The newest verdict at default sizes, and the newest at each of the others; `installed`: today's hashes."""
     newest: dict[str, Stored] = {}
     for verdict in sorted(stored, key=lambda each: each.age):
         newest[verdict.at] = verdict
@@ -91,5 +91,4 @@ def entry(claim: Claim, stored: Sequence[Stored], source_hash: str | None) -> En
     elsewhere = tuple(newest[sizes] for sizes in sorted(newest))
     if own is None:
         return Entry(claim, Verdict("skipped"), elsewhere=elsewhere)
-    other_code = source_hash is not None and any(each != source_hash for each in own.sources)
-    return Entry(claim, own.verdict, own, elsewhere, other_code)
+    return Entry(claim, own.verdict, own, elsewhere, other_code=bool(installed) and not own.sources <= installed)

@@ -102,7 +102,7 @@ def _cell(value: Any) -> str:
 def _section(
     paper: Paper, records: Sequence[StoredTrial], verdicts: Sequence[ledger.Stored], progress: Silent
 ) -> dict[str, Any]:
-    source_hash = _source_hash(paper)
+    source_hash, installed = _source_hashes(paper)
     drawn = []
     for experiment in paper.experiments:
         stored = {record.digest: record for record in records if record.experiment == experiment.name}
@@ -110,7 +110,7 @@ def _section(
         for figure in experiment.figures:
             progress.finished(f"{paper.id}/{figure.id}", "drawn")
     rows = [
-        ledger.entry(claim, [each for each in verdicts if each.claim == claim.name], source_hash)
+        ledger.entry(claim, [each for each in verdicts if each.claim == claim.name], installed)
         for claim in paper.claims
     ]
     return {
@@ -125,12 +125,14 @@ def _section(
     }
 
 
-def _source_hash(paper: Paper) -> str | None:
-    """The hash of the code as installed; none where a plug-in's cannot be found."""
+def _source_hashes(paper: Paper) -> tuple[str | None, frozenset[str]]:
+    """The hash of the installed code behind trials, and with it that behind verdicts; none where it cannot be found."""
     try:
-        return provenance.source_hash(registry.modules()[paper.id])
+        module = registry.modules()[paper.id]
+        trials, verdicts = provenance.source_hash(module), provenance.source_hash(module, claims=True)
     except (KeyError, ValueError, OSError):
-        return None
+        return None, frozenset()
+    return trials, frozenset({trials, verdicts})
 
 
 # --- the store --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stairwise.papers.selection.claims.laws import Exact
 from stairwise.papers.selection.config import Task
-from stairwise.papers.selection.theory import encodings, population, stochastic
+from stairwise.papers.selection.theory import encodings, onehot, population, stochastic
 from tests.helpers import assert_close
 from tests.reference import selection as dense
 
@@ -40,7 +40,7 @@ def test_the_enumerated_losses_and_gradients_have_the_known_values(law, overlaps
     inside = stochastic.output_averaged_slopes(TASK, 3, overlaps, alpha, C)
     outside = stochastic.loss_averaged_slopes(TASK, 3, overlaps, alpha, C)
     np.testing.assert_allclose(inside, (1.267514e-1, 5.794592e-3), rtol=2e-7)
-    np.testing.assert_allclose(outside, (1.006673e-1, 4.269234e-3), rtol=3e-7)
+    np.testing.assert_allclose(outside, (1.006673e-1, 4.269234e-3), rtol=6e-7)
     S = stochastic.attention(TASK, overlaps, C)
     assert stochastic.value_slope_printed(TASK, alpha, S.named.mean(), S.leak.mean()) == pytest.approx(
         0.16868, abs=1e-5
@@ -93,8 +93,6 @@ def test_orthonormal_encodings_give_the_one_hot_forms():
     task, overlaps = Task(12, 3, 2), np.zeros((5, 9))
     for alpha, C in ((0.4, 0.0), (1.3, 2.5)):
         value, attention = stochastic.output_averaged_slopes(task, 12, overlaps, alpha, C)
-        from stairwise.papers.selection.theory import onehot
-
         of_V, of_W = onehot.slopes(task, alpha, C)
         assert value == pytest.approx(of_V, rel=1e-12)
         # the position block is C I instead of C (I - 11^T/T), whose trace is T-1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from stairwise.measure.estimates import Estimate
 from stairwise.measure.fits import Data, Fit, fit, slope_estimate
@@ -18,10 +18,10 @@ from stairwise.measure.fits import Data, Fit, fit, slope_estimate
 def curve(record: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """A metric of one trial against the number of samples."""
     ticks, values = record.series(name)
-    return np.minimum(ticks * record.config.block, record.config.samples), values
+    return np.minimum(ticks * record.config.block, record.config.samples).astype(np.float64), values
 
 
-def threshold(counts: Float[np.ndarray, " looks"] | np.ndarray, reached: np.ndarray) -> tuple[float, bool]:
+def threshold(counts: Float[np.ndarray, " looks"], reached: Bool[np.ndarray, " looks"]) -> tuple[float, bool]:
     """The smallest n from which on the goal is reached at every larger n too; (largest n, True) where there is none.
 
     >>> threshold(np.array([1.0, 2.0, 4.0]), np.array([True, False, True]))
@@ -63,7 +63,7 @@ def boundary(records: Sequence[Any], name: str, level: float = 1.0) -> Boundary 
     if len(usable) < 2:
         return None
     rows = [(d, n if censored else n / np.sqrt(2), censored) for d, hits in usable.items() for n, censored in hits]
-    data = Data.of(*zip(*rows, strict=True))
+    data = Data.of([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
     medians = tuple(float(np.median([n for n, _ in hits])) for hits in usable.values())
     return Boundary(fit("power", data), slope_estimate("power", data), tuple(usable), medians)
 

@@ -1,9 +1,8 @@
-"""Theorem 5: one step with teacher forcing from zero, its concentration, its error, and what an oracle may do to it."""
+"""Theorem 5: one step with teacher forcing from zero learns the parity; what an oracle may do to it; its error."""
 
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,171 +10,16 @@ import numpy as np
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
-from stairwise.papers.parity_onestep.claims.concentration import one_step_gradient
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.running import Runs, finals, outcomes
-from stairwise.papers.parity_onestep.claims.sizes import (
-    bits_of,
-    fits,
-    link_of,
-    power_of_two,
-    tokens_of,
-    tree_of,
-    under,
-)
-from stairwise.papers.parity_onestep.config import LinkFunction, Oracle, Quantiser, Rate, Task
+from stairwise.papers.parity_onestep.claims.sizes import link_of, power_of_two, tree_of, under
+from stairwise.papers.parity_onestep.config import Oracle, Quantiser, Rate, Task
 
 if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_onestep import model
-    from stairwise.papers.parity_onestep.theory import noise, population, recursion
+    from stairwise.papers.parity_onestep.theory import noise, population
 else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    model = lazy("stairwise.papers.parity_onestep.model")
     noise = lazy("stairwise.papers.parity_onestep.theory.noise")
     population = lazy("stairwise.papers.parity_onestep.theory.population")
-    recursion = lazy("stairwise.papers.parity_onestep.theory.recursion")
-
-
-# --- the step, exactly ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Step(Config):
-    """One step from zero with the causal mask, and inputs to roll out on."""
-
-    task: Task = option(Task(64, 32), "the parity")
-    link: LinkFunction = option(LinkFunction(), "the link function")
-    lam: float = option(12.0, "logit lam of the root's children: eta = lam V(root)^2/(2c)", above=0.0, high=700.0)
-    samples: int = option(0, "samples n; 0 = infinitely many, by the exact mean gradient", low=0, high=2**20)
-    test_inputs: int = option(200, "fresh inputs of the roll-out", low=1, high=2**16)
-    epsilon: float = option(1.0, "eps of the paper, for its rates d^(-eps/16)", above=0.0, high=1000.0)
-
-    def check(self) -> None:
-        fits(max(self.samples, self.test_inputs), self.task)
-        tokens = self.task.bits + self.task.size - 1
-        require(tokens <= 1000, f"task.bits+task.size-1={tokens} must be at most 1000")
-
-
-def weights_after(config: Step, seed: int):
-    """The tree, W after the step, and the attention that it gives to children."""
-    task, tree, link = config.task, tree_of(config.task, seed), link_of(config.link)
-    children = np.asarray(tree.children)
-    eta = config.lam * (tree.tokens - 1) ** 2 / (2 * link.curvature)
-    if config.samples:
-        x = tokens_of(tree, bits_of(task, config.samples, seed))
-        G = np.asarray(one_step_gradient()(jnp.asarray(x.T), tree, config.link))
-    else:
-        G = np.zeros((tree.tokens, tree.nodes))
-        for i in range(tree.nodes):
-            law = population.node_law(children, task.bits, i, i)
-            G[: task.bits + i, i] = population.node_gradient(law, link)
-    net = model.PositionalAttention(jnp.asarray(-eta * G), tree, link)
-    scores = np.asarray(_scores()(net))
-    return net, recursion.child_attention(-eta * G, scores, children)
-
-
-@cache
-def _scores():
-    return jax.jit(lambda net: net.scores())
-
-
-@cache
-def _rolled():
-    return jax.jit(lambda net, x: jax.vmap(net.by_tokens)(x))
-
-
-@LEDGER.theory(
-    "thm5-softmax",
-    kind="bound",
-    says="after the step both children have attention 1/2 up to (|tanh(Delta/2)| + leak)/2, with Delta and leak as predicted",
-    cases=(Step(lam=9.0), Step(lam=9.0, samples=16_384), Step(Task(32, 11), LinkFunction("cos"), 10.0, 8192)),
-)
-def attention_concentrates_on_the_children(config: Step, seed: int) -> Verdict:
-    net, attention = weights_after(config, seed)
-    expected = expected_attention(config, net.tree, seed)
-    off = np.abs(attention.children - 0.5).max(axis=1)
-    rate = config.task.bits ** (-config.epsilon / 16)
-    row = {
-        "largest |s - 1/2|": float(off.max()),
-        "over d^(-eps/16)": float(off.max()) / rate,
-        "largest leak": float(attention.leak.max()),
-        "leak at logit lam and 0": noise.leakage(net.tree.tokens - 1, config.lam),
-        "largest |Delta|": float(np.abs(attention.difference).max()),
-        "largest Delta expected": float(expected.difference.max()),
-        "ln d from which d exp(-d^(eps/16)) < 1": recursion.bits_for_leak(config.epsilon),
-    }
-    within = recursion.split_bound(expected)
-    return Verdict.worst(
-        {
-            "|s - 1/2| over (tanh(Delta/2) + leak)/2": Verdict.at_most(float(np.max(off / within)), 1.0, details=(row,)),
-            "leak over the expected": Verdict.at_most(float(np.max(attention.leak / expected.leak)), 1.0),
-        }
-    )
-
-
-DEVIATIONS = 5.0  # that the largest of a few hundred normal variables does not exceed
-
-
-def expected_attention(config: Step, tree, seed: int):
-    """Upper ends of Delta and leak, from the exact mean and noise of the gradient and nothing of the run."""
-    link, children = link_of(config.link), np.asarray(tree.children)
-    eta = config.lam * (tree.tokens - 1) ** 2 / (2 * link.curvature)
-    scale = eta / math.sqrt(config.samples) if config.samples else 0.0
-    apart, leak = [], []
-    for i, pair in enumerate(children.tolist()):
-        law = population.node_law(children, config.task.bits, i, i)
-        logits, spread = -eta * population.node_gradient(law, link), population.node_spread(law, link, tuple(pair))
-        apart.append(abs(logits[pair[0]] - logits[pair[1]]) + DEVIATIONS * scale * spread.difference)
-        low = logits[pair].mean() - DEVIATIONS * scale * spread.common
-        # log-normal means of the others; half as much again for the scatter of their sum
-        others = np.exp(logits + (scale * spread.entry) ** 2 / 2)
-        mass = 1.5 * (others.sum() - others[pair].sum())
-        leak.append(mass / (mass + 2 * math.exp(low)))
-    none = np.zeros((len(children), 2))
-    return recursion.Attention(none, np.maximum(leak, 1e-15), np.array(apart))
-
-
-@LEDGER.theory(
-    "thm5-recursion",
-    kind="bound",
-    says="errors obey e_m <= C2 (delta_m + e)^2, e the larger error of the children, C2 = max(c, c1)",
-    cases=(Step(), Step(Task(16, 8), lam=14.0), Step(Task(64, 16), LinkFunction("cos"))),
-)
-def errors_follow_the_recursion(config: Step, seed: int) -> Verdict:
-    net, attention = weights_after(config, seed)
-    children, d = np.asarray(net.tree.children), config.task.bits
-    constant = max(net.link.curvature, net.link.end_curvature)
-    delta = recursion.disturbance(attention)
-    predicted = recursion.recursion_by_tree(delta, children, d, constant)
-    x = tokens_of(net.tree, bits_of(config.task, config.test_inputs, seed + 1))
-    made = np.asarray(_rolled()(net, jnp.asarray(x[:, :d])))
-    errors = np.abs(made - x)[:, d:].max(axis=0)
-    fixed = recursion.fixed_point(float(delta.max()), constant)
-    row = {
-        "largest error": float(errors.max()),
-        "recursion": float(predicted.max()),
-        "as printed, from the largest delta": recursion.recursion_printed(float(delta.max()), len(delta), constant),
-        "largest delta": float(delta.max()),
-        "1/(4 C2)": 1 / (4 * constant),
-        "fixed point": math.nan if fixed is None else fixed,
-    }
-    floor = 1e-13 * constant  # rounding of phi near +-1
-    verdict = Verdict.at_most(float(np.max((errors - floor) / np.maximum(predicted, 1e-300))), 1.0, details=(row,))
-    if predicted.max() >= 2:
-        return Verdict(
-            "vacuous",
-            float(errors.max()),
-            float(predicted.max()),
-            details=(row,),
-            note="delta is above what the recursion can bear, and it says only that errors are at most 2",
-        )
-    return verdict
-
-
-# --- the theorem ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,7 +42,9 @@ def large_enough(config: OneStep, seed: int) -> tuple[str, ...]:
         return violated
     root, worst = predicted_errors(config, seed)
     if root > config.target:
-        violated += (f"samples={config.samples} leaves an error of about {root:.2g} at the root (target={config.target:g})",)
+        violated += (
+            f"samples={config.samples} leaves an error of about {root:.2g} at the root (target={config.target:g})",
+        )
     if worst > 0.5:
         violated += (f"samples={config.samples} leaves an error of about {worst:.2g} at some node",)
     return violated
@@ -257,9 +103,7 @@ class Disturbed(OneStep):
     "thm5-oracle",
     kind="bound",
     says="one step bears adversarial errors C d^(-2-eps/8): C = 0.03 yes, 0.2 no, 1 with saturating weights (extension)",
-    cases=Disturbed(
-        task=Task(64, 32), samples=131_072, rate=Rate(lam=9.0), oracle=Oracle(kind="adversarial"), seeds=3
-    ),
+    cases=Disturbed(task=Task(64, 32), samples=131_072, rate=Rate(lam=9.0), oracle=Oracle(kind="adversarial"), seeds=3),
     tier="minutes",
     precision=32,
 )
@@ -281,7 +125,9 @@ def one_step_bears_a_bad_oracle(config: Disturbed, seed: int) -> Verdict:
     link = link_of(config.link)
     shift = lam * (config.task.bits + config.task.size - 2) ** 2 / (2 * link.curvature)
     shift *= config.weak * config.task.bits ** (-2 - config.rate.eps / 8)
-    rows.append({"arm": "weak", "eta delta at the root": shift, "c tanh^2(eta delta)": link.curvature * math.tanh(shift) ** 2})
+    rows.append(
+        {"arm": "weak", "eta delta at the root": shift, "c tanh^2(eta delta)": link.curvature * math.tanh(shift) ** 2}
+    )
     verdict = Verdict.worst(
         {
             f"largest error at C = {config.weak:g}": Verdict.at_most(max(errors["weak"]), config.target),
@@ -372,10 +218,17 @@ def the_error_is_that_of_the_least_balanced_node(config: Balanced, seed: int) ->
         apart = W[children[:, 0], nodes] - W[children[:, 1], nodes]
         law = noise.rolled_error(curvature, apart, children, config.task.bits)
         alone = noise.imbalance_error(curvature, np.abs(apart).max())
-        row = {"seed": seed + i, "n": config.samples, "largest error": outcome.last("nodes sup"), "law": float(law.max())}
+        row = {
+            "seed": seed + i,
+            "n": config.samples,
+            "largest error": outcome.last("nodes sup"),
+            "law": float(law.max()),
+        }
         rows.append(row | {"c tanh^2(Delta/2) at its largest": float(alone)})
     meant = [row for row in rows if row["law"] <= config.largest]
     if not meant:
-        return Verdict("vacuous", details=tuple(rows), note=f"no error is below largest={config.largest:g} at these sizes")
+        return Verdict(
+            "vacuous", details=tuple(rows), note=f"no error is below largest={config.largest:g} at these sizes"
+        )
     off = max(abs(row["largest error"] / row["law"] - 1) for row in meant)
     return Verdict.at_most(off, config.allowed, details=tuple(rows))

@@ -1,5 +1,6 @@
 """Runs of the actual algorithm for the claims about it: every seed counts, none is chosen."""
 
+import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -25,22 +26,29 @@ class Runs(Descent):
     seeds: int = option(3, "seeds to run, all of which must do it", low=1, high=1000)
 
 
-@lru_cache(maxsize=32)
-def outcomes(config: Runs, seed: int) -> tuple[Any, ...]:
-    """One outcome a seed, from `seed` on; claims that look at the same runs share them."""
+def outcomes(config: Runs, seed: int) -> list[Any]:
+    """One outcome a seed, from `seed` on."""
+    plain = Descent(**{field.name: getattr(config, field.name) for field in dataclasses.fields(Descent)})
+    return [_outcome(plain, seed + i) for i in range(config.seeds)]
+
+
+@lru_cache(maxsize=64)
+def _outcome(config: Descent, seed: int):
+    """Claims that look at the same run share it."""
     static, numbers = split(config)
-    program = _program(static)
-    return tuple(program.run([loop.Member(seed + i, numbers)])[0] for i in range(config.seeds))
+    return _program(static).run([loop.Member(seed, numbers)])[0]
 
 
 @lru_cache(maxsize=8)
-def _program(static: Runs):
+def _program(static: Descent):
     return loop.Program(train.descent(static))
 
 
 def finals(config: Runs, seed: int, *names: str) -> list[dict[str, float]]:
     """The last value of each metric, a row a seed."""
-    return [{"seed": seed + i} | {name: one.last(name) for name in names} for i, one in enumerate(outcomes(config, seed))]
+    return [
+        {"seed": seed + i} | {name: one.last(name) for name in names} for i, one in enumerate(outcomes(config, seed))
+    ]
 
 
 def series(outcome, name: str) -> np.ndarray:

@@ -10,6 +10,8 @@ from stairwise.lab.plots import COLUMN, all_seeds
 from stairwise.papers.parity_onestep.figures.common import FLOOR, by_step, colour, count, grouped, sizes
 from stairwise.papers.parity_onestep.runs import gates_text, levels_of, solved_at
 
+LOWEST = 1e-13  # losses below this are drawn here
+
 
 def staircase(records: Sequence[Any]):
     """Sup error of each level against the step, all seeds; level l falls at step l."""
@@ -97,9 +99,10 @@ def regimes(records: Sequence[Any]):
     for column, (arm, chosen) in enumerate(arms.items()):
         for row, name in enumerate(("loss", "accuracy")):
             runs = [by_step(record, name) for record in chosen]
+            runs = [(steps, np.maximum(values, LOWEST if name == "loss" else 0)) for steps, values in runs]
             all_seeds(axes[row][column], runs, name, colour(row))
         axes[0][column].set_title(_wrapped(arm), fontsize=6.5)
-        axes[0][column].set(yscale="log", ylim=(1e-10, 30))
+        axes[0][column].set(yscale="log", ylim=(LOWEST / 2, 30))
         axes[1][column].set(xlabel="step", ylim=(-0.05, 1.05))
         axes[1][column].set_xticks(range(0, chosen[0].config.steps + 1, 2))
         axes[1][column].axhline(0.5, color="grey", linewidth=0.6)

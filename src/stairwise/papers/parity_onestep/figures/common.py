@@ -1,6 +1,6 @@
 """What the figures share: groups of records, dots for seeds with their median, and words for a config."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ def sizes(config: Any) -> str:
     return f"d={config.task.bits}, k={config.task.size}"
 
 
-def dots(axes: Any, x: Sequence[float], rows: Sequence[Sequence[float]], label: str, number: int, marker: str = "o"):
+def dots(axes: Any, x: Iterable[float], rows: Iterable[Any], label: str, number: int, marker: str = "o"):
     """One column of dots an x, every seed a dot, and a line through the medians."""
+    x, rows = list(x), list(rows)
     for place, row in zip(x, rows, strict=True):
         axes.plot([place] * len(row), np.maximum(row, FLOOR), marker, color=colour(number), alpha=0.45, markersize=3)
     medians = [np.maximum(np.median(row), FLOOR) for row in rows]
@@ -37,12 +38,6 @@ def dots(axes: Any, x: Sequence[float], rows: Sequence[Sequence[float]], label: 
 def finals(groups: dict[Any, list[Any]], name: str) -> list[list[float]]:
     """The last value of a metric, for every record of every group."""
     return [[record.final(name) for record in some] for some in groups.values()]
-
-
-def looks(record: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A metric against the number of samples seen."""
-    ticks, values = record.series(name)
-    return np.minimum(ticks * record.config.block, record.config.samples), values
 
 
 def by_step(record: Any, name: str) -> tuple[np.ndarray, np.ndarray]:

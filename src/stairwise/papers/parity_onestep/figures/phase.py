@@ -43,9 +43,9 @@ def phase(records: Sequence[Any]):
 
 
 def _map(panel: Any, sizes: list[int], counts: np.ndarray, share: np.ndarray) -> Any:
-    edges = [np.sqrt(2.0) ** np.array([-1, 1]) * ends for ends in ((sizes[0], sizes[-1]), (counts[0], counts[-1]))]
-    x = np.geomspace(*edges[0], len(sizes) + 1)
-    y = np.geomspace(*edges[1], len(counts) + 1)
+    half = np.sqrt(2.0)  # neighbouring sizes and counts differ by a factor of two
+    x = np.geomspace(sizes[0] / half, sizes[-1] * half, len(sizes) + 1)
+    y = np.geomspace(counts[0] / half, counts[-1] * half, len(counts) + 1)
     picture = panel.pcolormesh(x, y, share.T, cmap="viridis", vmin=0, vmax=1)
     for d, row in zip(sizes, share, strict=True):
         for n, value in zip(counts, row, strict=True):

@@ -7,7 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from stairwise.lab.plots import COLUMN
-from stairwise.papers.parity_onestep.figures.common import FLOOR, colour, count, dots, finals, grouped, looks, sizes
+from stairwise.papers.parity_onestep.boundary import curve
+from stairwise.papers.parity_onestep.figures.common import FLOOR, colour, count, dots, finals, grouped, sizes
 
 CURVATURE = 4.0  # c of the link poly4
 ERRORS = (("nodes sup", "largest over all nodes", "o"), ("root sup", "root", "s"))
@@ -18,20 +19,20 @@ def scaling(records: Sequence[Any]):
     arms = grouped(records, lambda record: record.config.task.bits)
     figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.8))
     for number, (bits, chosen) in enumerate(arms.items()):
-        counts = looks(chosen[0], "nodes sup")[0]
-        errors = np.array([looks(record, "nodes sup")[1] for record in chosen])
+        counts = curve(chosen[0], "nodes sup")[0]
+        errors = np.array([curve(record, "nodes sup")[1] for record in chosen])
         dots(left, counts, errors.T, f"d={bits}", number)
-        predicted = [CURVATURE * np.tanh(looks(record, "imbalance")[1] / 2) ** 2 for record in chosen]
+        predicted = [CURVATURE * np.tanh(curve(record, "imbalance")[1] / 2) ** 2 for record in chosen]
         left.plot(counts, np.median(predicted, axis=0), ":", color=colour(number), linewidth=1)
     left.plot([], [], ":", color="grey", label="$c\\,\\tanh^2(\\max\\Delta/2)$")
-    counts = looks(records[0], "nodes sup")[0]
+    counts = curve(records[0], "nodes sup")[0]
     left.plot(counts, 0.25 * counts[-1] / counts * 0.02, "--", color="grey", linewidth=0.8, label="slope -1")
     left.set(xscale="log", yscale="log", ylim=(1e-4, 4), xlabel="samples n", ylabel="largest error over all nodes")
     left.set_title(f"k = d/2, lam = ln d + 6; {len(chosen)} seeds")
     left.legend(fontsize=6)
     at = {bits: int(np.argmin(np.abs(np.log(counts) - 2.5 * np.log(bits)))) for bits in arms}
     for number, (name, label, marker) in enumerate(ERRORS):
-        rows = [[looks(record, name)[1][at[bits]] for record in chosen] for bits, chosen in arms.items()]
+        rows = [[curve(record, name)[1][at[bits]] for record in chosen] for bits, chosen in arms.items()]
         dots(right, list(arms), rows, label, number, marker)
     reference = np.array(list(arms), dtype=float)
     right.plot(reference, reference ** (-0.5 / 8), "--", color="grey", linewidth=0.8, label="$d^{-\\epsilon/8}$")

@@ -52,6 +52,12 @@ def rip_constants(encodings: Encodings, sparsity: int) -> Rip:
     coupled = np.abs(_off_diagonal(gram)).max(axis=1, initial=0.0) > 1e-15
     unit = float(np.max(np.abs(np.diag(gram) - 1), initial=0.0))
     gram = gram[np.ix_(coupled, coupled)]
+    pairs = rip_supports(len(gram), sparsity)
+    require(
+        pairs <= LARGEST_ENUMERATION,
+        f"task.sparsity={sparsity} has {pairs} pairs of supports in {len(gram)} positions,"
+        f" which must be at most {LARGEST_ENUMERATION} to be enumerated",
+    )
     isometry = _isometry(gram, min(sparsity, len(gram)))
     return Rip(max(isometry, unit), _orthogonality(gram, sparsity))
 
@@ -68,11 +74,6 @@ def _maximal_sizes(length: int, sparsity: int) -> list[tuple[int, int]]:
 
 
 def _isometry(gram: Float[np.ndarray, "n n"], size: int) -> float:
-    require(
-        math.comb(len(gram), size) <= LARGEST_ENUMERATION,
-        f"task.sparsity={size} has {math.comb(len(gram), size)} supports in {len(gram)} positions,"
-        f" which must be at most {LARGEST_ENUMERATION} to be enumerated",
-    )
     largest = 0.0
     for sets in _batches(itertools.combinations(range(len(gram)), size)):
         blocks = gram[sets[:, :, None], sets[:, None, :]] - np.eye(size)
@@ -81,16 +82,9 @@ def _isometry(gram: Float[np.ndarray, "n n"], size: int) -> float:
 
 
 def _orthogonality(gram: Float[np.ndarray, "n n"], sparsity: int) -> float:
-    n = len(gram)
-    pairs = rip_supports(n, sparsity) if n else 0
-    require(
-        pairs <= LARGEST_ENUMERATION,
-        f"task.sparsity={sparsity} has {pairs} pairs of supports in {n} positions,"
-        f" which must be at most {LARGEST_ENUMERATION} to be enumerated",
-    )
     largest = 0.0
-    for a, b in _maximal_sizes(n, sparsity) if n else []:
-        for chosen in _batches(_disjoint(n, a, b)):
+    for a, b in _maximal_sizes(len(gram), sparsity):
+        for chosen in _batches(_disjoint(len(gram), a, b)):
             A, B = chosen[:, :a], chosen[:, a:]
             blocks = gram[A[:, :, None], B[:, None, :]]
             squares = blocks @ blocks.transpose(0, 2, 1)
