@@ -77,7 +77,7 @@ def _rolled():
 @LEDGER.theory(
     "thm5-softmax",
     kind="bound",
-    says="after the step both children have attention 1/2 up to (|tanh(Delta/2)| + leak)/2, with Delta and leak as predicted",
+    says="after the step the children have attention 1/2 up to (|tanh(Delta/2)| + leak)/2, Delta and leak as predicted",
     cases=(Step(lam=9.0), Step(lam=9.0, samples=16_384), Step(Task(32, 11), LinkFunction("cos"), 10.0, 8192)),
 )
 def attention_concentrates_on_the_children(config: Step, seed: int) -> Verdict:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
 
     from stairwise.papers.parity_onestep import model
+    from stairwise.papers.parity_onestep.theory import links as theory
 else:
     jax, jnp = lazy("jax"), lazy("jax.numpy")
     model = lazy("stairwise.papers.parity_onestep.model")
+    theory = lazy("stairwise.papers.parity_onestep.theory.links")
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ def _slopes(net, x):
 
 def passes(net, x: np.ndarray, count: int) -> np.ndarray:
     """TF applied `count` times to its own output, from zeros in the places of the nodes; every pass at full width."""
-    scores, d = np.asarray(net.scores()), net.tree.slots
+    scores = np.asarray(net.scores())
     tokens = np.concatenate([x, np.zeros((len(x), net.tree.nodes))], axis=1)
     for _ in range(count):
-        made = np.asarray(net.link.value(tokens @ scores), dtype=np.float64)
+        made = theory.on(net.link.value, tokens @ scores)
         tokens = np.concatenate([x, made], axis=1)
     return tokens
 

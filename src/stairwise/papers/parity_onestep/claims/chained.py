@@ -140,7 +140,7 @@ class Slopes(Config):
 @LEDGER.theory(
     "lem6-exponent",
     kind="asymptotic",
-    says="||grad_W f|| = O(k^g) with g = log2 K + 1/2, which the locally quadratic links bring as near to 3/2 as wanted",
+    says="||grad_W f|| = O(k^g) with g = log2 K + 1/2, which locally quadratic links bring as near to 3/2 as wanted",
     cases=Slopes(),
 )
 def the_exponent_tends_to_three_halves(config: Slopes, seed: int) -> Verdict:

@@ -8,7 +8,7 @@ import numpy as np
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
-from stairwise.papers.parity_onestep.claims.gradients import COS, POLY4, REQU, limits
+from stairwise.papers.parity_onestep.claims.gradients import COS, REQU, limits
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import Data, bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import Task
@@ -88,7 +88,7 @@ def the_eighth_line_cancels(config: Data, seed: int) -> Verdict:
     fours = census.trivial_quadruples(census.token_masks(np.asarray(tree.children), config.task.bits))
     kappa = bounds.interaction(config.samples, config.task.bits, config.failure)
     c, errors, moved, sizes = link.curvature, [], [], []
-    for (_, is_child, terms, _), law in zip(node_terms(config, seed), node_laws(config, seed), strict=True):
+    for (_, _, terms, _), law in zip(node_terms(config, seed), node_laws(config, seed), strict=True):
         formula = expansion.eight_mean(*census.quadruples_among(fours, law.visible), c)
         exact = mean_of(law, (-1 + c * law.z**2) * 2 * c * law.z, np.zeros_like(law.z))
         signal = 2 * c / law.visible**2
@@ -143,7 +143,7 @@ def the_ninth_line_is_bounded(config: Data, seed: int) -> Verdict:
 @LEDGER.theory(
     "eq10",
     kind="bound",
-    says="(7)+(8)+(9)+(10) is the gradient; |(10)| <= 4 sup|R3/z^3| sqrt(<z^2><z^4>)/(nV); both rests vanish for |z| <= a",
+    says="(7)+...+(10) is the gradient; |(10)| <= 4 sup|R3/z^3| sqrt(<z^2><z^4>)/(nV); both rests vanish for |z| <= a",
     cases=EXPANDED,
 )
 def the_tenth_line_is_bounded(config: Data, seed: int) -> Verdict:
@@ -155,7 +155,7 @@ def the_tenth_line_is_bounded(config: Data, seed: int) -> Verdict:
         largest = float(np.abs(terms.ten).max())
         ratios.append(largest / expansion.ten_bound(1 / visible + kappa, fourth, rest, visible))
         of_signal.append(largest / (2 * link.curvature / visible**2))
-        A = (np.asarray(link.value(z)) - x[:, config.task.bits + i]) * np.asarray(link.derivative(z))
+        A = (theory.on(link.value, z) - x[:, config.task.bits + i]) * theory.on(link.derivative, z)
         whole = (A @ x[:, :visible] - A @ z) / (len(x) * visible)
         sums.append(float(np.abs(terms.gradient - whole).max()) / (2 * link.curvature / visible**2))
     return Verdict.worst(

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
 
     from stairwise.papers.parity_onestep import model, quantise
+    from stairwise.papers.parity_onestep.theory import links as theory
 else:
     jax, jnp = lazy("jax"), lazy("jax.numpy")
     model = lazy("stairwise.papers.parity_onestep.model")
     quantise = lazy("stairwise.papers.parity_onestep.quantise")
+    theory = lazy("stairwise.papers.parity_onestep.theory.links")
 
 # --- the filter -------------------------------------------------------------------------------------------------------
 
@@ -82,7 +84,7 @@ def uninformative(config: Filtered, seed: int) -> tuple[str, ...]:
     tree, link = tree_of(config.task, seed), link_of(config.link)
     tokens = tokens_of(tree, bits_of(config.task, config.inputs, seed))
     means = np.cumsum(tokens, axis=1)[:, tree.level_ends()[:-1] - 1] / tree.level_ends()[:-1]
-    above = float(np.max(np.asarray(link.value(means)) + 1))
+    above = float(np.max(theory.on(link.value, means) + 1))
     violated = ()
     if above >= config.eps0:
         violated += (f"task.bits={config.task.bits} must be large: untrained tokens reach {above:.2g} above -1",)

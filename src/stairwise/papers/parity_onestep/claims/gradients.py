@@ -111,7 +111,7 @@ def forced_norms(W: np.ndarray, x: np.ndarray, tree, link) -> np.ndarray:
         s = np.exp(logits - logits.max())
         s /= s.sum()
         z = x[:, :visible] @ s
-        slope = np.asarray(link.derivative(z), dtype=np.float64)
+        slope = theory.on(link.derivative, z)
         total += slope**2 * ((x[:, :visible] - z[:, None]) ** 2 @ s**2)
     return np.sqrt(total)
 
@@ -174,7 +174,7 @@ def the_closed_form_gradient_equals_autodiff(config: AtWeights, seed: int) -> Ve
         s /= s.sum()
         seen = x[:, :visible]
         z = seen @ s
-        A = (np.asarray(link.value(z)) - x[:, task.bits + i]) * np.asarray(link.derivative(z))
+        A = (theory.on(link.value, z) - x[:, task.bits + i]) * theory.on(link.derivative, z)
         formula[:visible, i] = s * (A @ seen - A @ z) / len(x)
     return identical({"autodiff": (autodiff, formula), "the shipped gradient": (shipped, formula)})
 
@@ -214,7 +214,7 @@ class Exact(Config):
 @LEDGER.theory(
     "exact-gradient",
     kind="identity",
-    says="beyond the paper: the exact mean gradient at W = 0, closed at the first node, by convolution at every other one",
+    says="beyond the paper: the exact mean gradient at W = 0, closed at the first node, by convolution at any other",
     cases=(
         Exact(),
         Exact(Task(8, 8)),

@@ -137,7 +137,7 @@ def sampled_gradients_hardly_depend_on_the_target(config: Class, seed: int) -> V
 @LEDGER.theory(
     "thm2-gram",
     kind="bound",
-    says="no two parities overlap by more than sqrt(4d/n) on n samples, and lambda_max(G_P) <= 2 max(1, |P| sqrt(4d/n))",
+    says="no two parities overlap by more than sqrt(4d/n) on n samples; lambda_max(G_P) <= 2 max(1, |P| sqrt(4d/n))",
     cases=tuple(Class(Task(d, d // 2), samples=n) for d in (10, 12) for n in (100, 1000, 10_000)),
 )
 def sampled_parities_are_nearly_orthogonal(config: Class, seed: int) -> Verdict:
@@ -241,9 +241,9 @@ def the_mean_parity_is_small(config: MeanParity, seed: int) -> Verdict:
     if few >= 1:
         tail, chain = mean_parity.on_the_event(d, few), mean_parity.chain_of_bounds(d, few)
         row = {"chance of the event": tail.chance, "Chernoff's bound": tail.chance_bound, **chain._asdict()}
-        small = Verdict.at_most(tail.largest, 2 * mean_parity.power_bound(d, few), details=(row,))
-        if small.required < 1:  # otherwise it says nothing, and the row shows it
-            verdicts["|E_p p| on the event"] = small
+        largest = 2 * mean_parity.power_bound(d, few)
+        if largest < 1:  # otherwise it says nothing, and the row shows it
+            verdicts["|E_p p| on the event"] = Verdict.at_most(tail.largest, largest, details=(row,))
         verdicts["chance of the event"] = Verdict.at_least(tail.chance, tail.chance_bound, details=(row,))
     return under(proportional(config.task), Verdict.worst(verdicts))
 
@@ -332,6 +332,6 @@ def without_teacher_forcing_more_samples_are_needed(config: Exponents, seed: int
         float(free),
         float(forced),
         otherwise="refuted",
-        note="Lemma 6 gives ||grad f|| = O(d^g) with g above 3/2 where Lemma 4 gives 1/2: nu is larger by 4(g - 1/2) > 4",
+        note="Lemma 6 gives ||grad f|| = O(d^g), g above 3/2, where Lemma 4 gives 1/2: nu is larger by 4(g - 1/2) > 4",
         details=({"nu with Lemma 4": float(forced), "nu with g = 3/2": float(free)},),
     )

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -58,8 +58,8 @@ CASES = (Descent(), Descent(accuracy=2.0), Descent(samples=2000), Descent(sample
 class Found(NamedTuple):
     """The p-free run, its epsilon, the set Q, and the predictor at its end on the whole cube."""
 
-    cls: object
-    run: object
+    cls: Any
+    run: Any
     epsilon: float
     hidden: np.ndarray
     predictor: np.ndarray
@@ -114,7 +114,7 @@ def row_of(config: Descent, found: Found) -> dict:
 @LEDGER.theory(
     "thm2-oracle",
     kind="construction",
-    says="the oracle that answers the mean gradient within epsilon hides p: Pr(Q) >= 1 - sum Var/eps^2, runs equal bitwise",
+    says="answering the mean gradient where it is within epsilon hides p: Pr(Q) >= 1 - sum Var/eps^2, bitwise",
     cases=CASES,
 )
 def the_oracle_hides_the_parity(config: Descent, seed: int) -> Verdict:
@@ -209,7 +209,7 @@ def hidden_parities_cost_a_large_error(config: Descent, seed: int) -> Verdict:
 @LEDGER.theory(
     "thm1",
     kind="bound",
-    says="no p-free predictor errs less than 1/2 - 1/(2 sqrt|P|) on average, nor less than 1/2 - s/2 on 1/(|P|s^2) of P",
+    says="a p-free predictor errs by 1/2 - 1/(2 sqrt|P|) or more on average, below 1/2 - s/2 on 1/(|P|s^2) of P only",
     cases=(Descent(), Descent(accuracy=2.0)),
 )
 def hidden_parities_are_answered_by_chance(config: Descent, seed: int) -> Verdict:
@@ -244,7 +244,7 @@ def hidden_parities_are_answered_by_chance(config: Descent, seed: int) -> Verdic
 @LEDGER.theory(
     "rem-whp",
     kind="bound",
-    says="the mean over P may be replaced by most of P: a share 1/(|P| gain) + 1 - Pr(Q) at most has loss below 1 - gain",
+    says="most of P instead of the mean over P: a share 1/(|P| gain) + 1 - Pr(Q) at most has loss below 1 - gain",
     cases=CASES,
 )
 def few_parities_are_cheap(config: Descent, seed: int) -> Verdict:

@@ -25,11 +25,11 @@ else:
 def links_multiply_signs(config: Linked, seed: int) -> Verdict:
     link = link_of(config.link)
     t = np.linspace(-1, 1, 2001)
-    value, slope = (np.asarray(f(t), dtype=np.float64) for f in (link.value, link.derivative))
+    value, slope = theory.on(link.value, t), theory.on(link.derivative, t)
     h = min(1e-4, (1 - 2 / config.link.slope) / 2) if config.link.name == "requ" else 1e-4  # before the first corner
-    near_zero, near_one = (np.asarray(link.value(np.array([at])), dtype=np.float64)[0] for at in (h, 1 - h))
+    near_zero, near_one = theory.on(link.value, np.array([h, 1 - h]))
     step = 1e-6
-    numeric = (np.asarray(link.value(t[1:-1] + step)) - np.asarray(link.value(t[1:-1] - step))) / (2 * step)
+    numeric = (theory.on(link.value, t[1:-1] + step) - theory.on(link.value, t[1:-1] - step)) / (2 * step)
     verdicts = {
         "values at -1, 0, 1": identical({"phi": (value[[0, 1000, 2000]], [1.0, -1.0, 1.0])}),
         "slopes there": Verdict.at_most(float(np.abs(slope[[0, 1000, 2000]]).max()), 1e-12),
@@ -63,7 +63,7 @@ def six_units_make_the_locally_quadratic_link(config: Linked, seed: int) -> Verd
                 float(np.abs(units - pieces).max()), 1e-14 * max(1.0, shipped.curvature), details=(row,)
             ),
             "the shipped link against the pieces": Verdict.at_most(
-                float(np.abs(np.asarray(shipped.value(t)) - pieces).max()), 1e-14 * max(1.0, shipped.curvature)
+                float(np.abs(theory.on(shipped.value, t) - pieces).max()), 1e-14 * max(1.0, shipped.curvature)
             ),
             "sup |phi'| against the slope": Verdict.at_most(abs(theory.steepest(shipped) / slope - 1), 1e-5),
         }

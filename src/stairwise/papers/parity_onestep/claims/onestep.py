@@ -42,9 +42,8 @@ def large_enough(config: OneStep, seed: int) -> tuple[str, ...]:
         return violated
     root, worst = predicted_errors(config, seed)
     if root > config.target:
-        violated += (
-            f"samples={config.samples} leaves an error of about {root:.2g} at the root (target={config.target:g})",
-        )
+        short = f"samples={config.samples} leaves an error of about {root:.2g} at the root"
+        violated += (f"{short} (target={config.target:g})",)
     if worst > 0.5:
         violated += (f"samples={config.samples} leaves an error of about {worst:.2g} at some node",)
     return violated
@@ -73,7 +72,7 @@ THEOREM_5 = OneStep(task=Task(64, 32), samples=131_072, rate=Rate(lam=9.0), seed
 @LEDGER.theory(
     "thm5",
     kind="convergence",
-    says="one teacher-forced gradient step from W = 0 learns any parity: accuracy 1, small error on fresh inputs, all seeds",
+    says="one teacher-forced step from W = 0 learns any parity: accuracy 1, small errors on fresh inputs, all seeds",
     cases=THEOREM_5,
     tier="minutes",
     precision=32,
@@ -102,7 +101,7 @@ class Disturbed(OneStep):
 @LEDGER.theory(
     "thm5-oracle",
     kind="bound",
-    says="one step bears adversarial errors C d^(-2-eps/8): C = 0.03 yes, 0.2 no, 1 with saturating weights (extension)",
+    says="one step bears adversarial errors C d^(-2-eps/8): C = 0.03 yes, 0.2 no, 1 with saturation (extension)",
     cases=Disturbed(task=Task(64, 32), samples=131_072, rate=Rate(lam=9.0), oracle=Oracle(kind="adversarial"), seeds=3),
     tier="minutes",
     precision=32,

@@ -44,7 +44,7 @@ def _program(static: Descent):
     return loop.Program(train.descent(static))
 
 
-def finals(config: Runs, seed: int, *names: str) -> list[dict[str, float]]:
+def finals(config: Runs, seed: int, *names: str) -> list[dict[str, Any]]:
     """The last value of each metric, a row a seed."""
     return [
         {"seed": seed + i} | {name: one.last(name) for name in names} for i, one in enumerate(outcomes(config, seed))

@@ -59,7 +59,7 @@ def updates_of(config: Staircase, seed: int):
 
 
 def hypotheses(config: Staircase, seed: int) -> tuple[str, ...]:
-    """What Theorem 7 and its proof assume and these sizes violate; "sufficiently large" is judged by the exact noise."""
+    """What Theorem 7 assumes and these sizes violate; "sufficiently large" is judged by the exact noise."""
     violated, spacing = power_of_two(config.task), config.quantiser.spacing
     if not 1 < config.augmentation.eps0 < 2 and not config.augmentation.propagate:
         violated += (f"augmentation.eps0={config.augmentation.eps0:g} must lie in (1, 2)",)
@@ -122,7 +122,7 @@ def judged(config: Staircase, seed: int) -> Verdict:
 @LEDGER.theory(
     "thm7",
     kind="convergence",
-    says="without teacher forcing, with filter and integer weights: level l is solved at step l, all of it in log2 k steps",
+    says="without teacher forcing, with filter and integer weights: level l is solved at step l, all in log2 k steps",
     cases=INTEGERS,
     tier="minutes",
     precision=32,
@@ -190,18 +190,16 @@ def even(config: Staircase, seed: int) -> tuple[str, ...]:
         near = min(update.to_the_next_rounding(spacing) / max(update.common, 1e-300) for update in found)
         if len(found) > 1 and not saturated and near < DEVIATIONS:
             weight = found[0].children[0]
-            violated += (
-                f"rate.lam={config.rate.lam:g} puts the children of level {level} at {weight:.4g},"
-                " too near to a rounding point"
-            )
+            near_to = f"rate.lam={config.rate.lam:g} puts the children of level {level} at {weight:.4g}"
+            violated += (f"{near_to}, too near to a rounding point",)
     return violated
 
 
 @LEDGER.theory(
     "eq11",
     kind="construction",
-    says="after t steps the children of levels up to t have one integer weight a level, and all above is 0; other entries:"
-    " 0 or the finite-d bias, rounded",
+    says="after t steps children of levels up to t have one integer weight a level, and levels above are 0;"
+    " other entries: 0 or the finite-d bias, rounded",
     cases=INTEGERS,
     tier="minutes",
     precision=32,

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from stairwise.papers.parity_onestep.links import Link
-from stairwise.papers.parity_onestep.theory.links import Remainders
+from stairwise.papers.parity_onestep.theory.links import Remainders, on
 
 
 class Terms(NamedTuple):
@@ -34,7 +34,7 @@ def terms(tokens: Float[np.ndarray, "samples visible"], target: Float[np.ndarray
     """The four terms of one node on a data set (the whole cube gives their population values)."""
     samples, visible = tokens.shape
     z, c = tokens.mean(axis=1), link.curvature
-    value, slope = (np.asarray(f(z), dtype=np.float64) for f in (link.value, link.derivative))
+    value, slope = on(link.value, z), on(link.derivative, z)
 
     def contract(weights: np.ndarray) -> np.ndarray:
         return (weights @ tokens - weights @ z) / (samples * visible)

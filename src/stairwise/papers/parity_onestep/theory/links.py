@@ -1,6 +1,7 @@
 """What the proofs need of a link function phi beyond its constants c, c1 and K."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +16,8 @@ def grid() -> Float[np.ndarray, " points"]:
     return np.linspace(1e-2, 1, POINTS)
 
 
-def on(function, t: np.ndarray) -> Float[np.ndarray, " points"]:
+def on(function: Callable[..., Any], t: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """phi or phi' at the entries of a NumPy array."""
     return np.asarray(function(t), dtype=np.float64)
 
 
@@ -28,7 +30,8 @@ def requ_units(t: Float[np.ndarray, "*shape"], slope: float) -> Float[np.ndarray
     neurons = ((1, 0.0, c), (-1, 0.0, c))
     for bend in (corner, 1 - corner):
         neurons += ((1, -bend, -c), (-1, -bend, -c))
-    return -1 + sum(weight * np.maximum(sign * t + shift, 0) ** 2 for sign, shift, weight in neurons)
+    outputs = [weight * np.maximum(sign * t + shift, 0) ** 2 for sign, shift, weight in neurons]
+    return -1 + np.sum(outputs, axis=0)
 
 
 def requ_pieces(t: Float[np.ndarray, "*shape"], slope: float) -> Float[np.ndarray, "*shape"]:

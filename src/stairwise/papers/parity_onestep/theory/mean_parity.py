@@ -110,5 +110,5 @@ def chain_of_bounds(bits: int, size: int, terms: int | None = None) -> Chain:
 
 
 def power_bound(bits: int, size: int) -> float:
-    """(d/4)(d/k)^(-k/4), the last line read with a power (it is printed like a binomial); |E_p p| is at most twice it."""
+    """(d/4)(d/k)^(-k/4), the last line with a power (it is printed like a binomial); |E_p p| is at most twice it."""
     return bits / 4 * exp(-size / 4 * log(bits / size))

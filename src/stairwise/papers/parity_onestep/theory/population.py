@@ -15,6 +15,7 @@ from jaxtyping import Float, Integer
 
 from stairwise.papers.parity_onestep.links import Link
 from stairwise.papers.parity_onestep.theory.census import Children
+from stairwise.papers.parity_onestep.theory.links import on
 
 # --- the first node ---------------------------------------------------------------------------------------------------
 
@@ -29,8 +30,8 @@ class First(NamedTuple):
 def first_node_poly4(bits: int) -> First:
     """child -(8/d^2)(1 - 5/d + 14/d^2 - 16/d^3), other (16/d^3)(1 - 3/d + 8/d^2).
 
-    >>> first_node_poly4(2).child
-    0.0
+    >>> first_node_poly4(8)
+    First(child=-0.0703125, other=0.0234375)
     """
     d = bits
     return First(-8 / d**2 * (1 - 5 / d + 14 / d**2 - 16 / d**3), 16 / d**3 * (1 - 3 / d + 8 / d**2))
@@ -207,4 +208,4 @@ def node_spread(law: NodeLaw, link: Link, own: tuple[int, int]) -> Spread:
 
 
 def _on(link: Link, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.asarray(link.value(z), dtype=np.float64), np.asarray(link.derivative(z), dtype=np.float64)
+    return on(link.value, z), on(link.derivative, z)

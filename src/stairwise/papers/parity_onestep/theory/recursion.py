@@ -1,4 +1,4 @@
-"""From the weights after one step to the error after roll-out: concentration of the softmax, and the error recursion."""
+"""From the weights after one step to the error after roll-out: concentration of the softmax, error recursion."""
 
 import math
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""The class of all parities of k out of d bits, exactly: gradients, their variance and their Gram matrix by one transform.
+"""The class of all parities of k out of d bits, exactly: gradients, their variance and Gram matrix by one transform.
 
 A density rho over the 2^d inputs (indexed as `stairwise.tasks.parity.cube` lists them) is 2^-d for the population and
-the histogram of a sample divided by n for a data set; then a Walsh-Hadamard transform gives E_rho[v(x) prod_{j in S} x_j]
-for all subsets S at once, where S is written as a bit mask.
+the histogram of a sample divided by n for a data set; then a Walsh-Hadamard transform gives
+E_rho[v(x) prod_{j in S} x_j] for all subsets S at once, where S is written as a bit mask.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def walsh_hadamard(values: Float[np.ndarray, "inputs *rest"]) -> Float[np.ndarra
     array([1., 1., 1., 1.])
     """
     bits = len(values).bit_length() - 1
-    low, high = hadamard(2 ** (bits // 2), dtype=np.float64), hadamard(2 ** (bits - bits // 2), dtype=np.float64)
+    low, high = (hadamard(2**half).astype(np.float64) for half in (bits // 2, bits - bits // 2))
     grid = values.reshape(len(high), len(low), -1)
     return np.tensordot(high, low @ grid, axes=1).reshape(values.shape)
 

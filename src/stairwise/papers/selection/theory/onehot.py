@@ -31,8 +31,8 @@ class Trajectory(NamedTuple):
 def named_attention(task: Task, C: Number) -> Number:
     """s, the attention on each position that the query names.
 
-    >>> named_attention(Task(6, 2, 1), 0.0)
-    0.16666666666666666
+    >>> float(named_attention(Task(5, 2, 1), 0.0))
+    0.2
     """
     return 1 / (task.sparsity + (task.length - task.sparsity) * np.exp(-C))
 
