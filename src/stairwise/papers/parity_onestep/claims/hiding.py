@@ -119,7 +119,7 @@ def row_of(config: Descent, found: Found) -> dict:
 )
 def the_oracle_hides_the_parity(config: Descent, seed: int) -> Verdict:
     found, row = hidden_run(config, seed), row_of(config, hidden_run(config, seed))
-    inside, outside = np.flatnonzero(found.hidden)[:RUNS], np.flatnonzero(~found.hidden)[:RUNS]
+    inside, outside = (np.flatnonzero(which)[:RUNS].tolist() for which in (found.hidden, ~found.hidden))
     different = sum(not np.array_equal(run_of(config, found, p), found.run.thetas) for p in inside)
     same = sum(np.array_equal(run_of(config, found, p), found.run.thetas) for p in outside)
     error = np.where(found.run.deviations <= found.epsilon, found.run.deviations, 0.0)

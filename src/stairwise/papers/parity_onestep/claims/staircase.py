@@ -61,6 +61,9 @@ def updates_of(config: Staircase, seed: int):
 def hypotheses(config: Staircase, seed: int) -> tuple[str, ...]:
     """What Theorem 7 assumes and these sizes violate; "sufficiently large" is judged by the exact noise."""
     violated, spacing = power_of_two(config.task), config.quantiser.spacing
+    levels = levels_of(config)
+    if config.steps < levels:
+        violated += (f"steps={config.steps} must be at least the height {levels} of the tree",)
     if not 1 < config.augmentation.eps0 < 2 and not config.augmentation.propagate:
         violated += (f"augmentation.eps0={config.augmentation.eps0:g} must lie in (1, 2)",)
     if spacing == 0:
@@ -84,9 +87,14 @@ def hypotheses(config: Staircase, seed: int) -> tuple[str, ...]:
     return violated
 
 
+def levels_of(config: Staircase) -> int:
+    """The height of the tree."""
+    return (config.task.size - 1).bit_length() if config.task.tree == "balanced" else config.task.size - 1
+
+
 def climbs(config: Staircase, outcome) -> tuple[int, np.ndarray]:
     """How many pairs (level, step) break "level l is solved exactly from step l on", and the errors."""
-    levels = (config.task.size - 1).bit_length() if config.task.tree == "balanced" else config.task.size - 1
+    levels = levels_of(config)
     errors = np.stack([series(outcome, f"sup level {level}") for level in range(1, levels + 1)])
     steps = np.arange(errors.shape[1])
     expected = steps[None, :] * config.measure_every >= np.arange(1, levels + 1)[:, None]

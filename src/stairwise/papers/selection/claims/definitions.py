@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import identical
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.laws import Exact, Law, sets_of
 from stairwise.papers.selection.claims.ledger import LEDGER
-from stairwise.papers.selection.claims.sizes import Codes, Sizes, enumerable, identical, room
+from stairwise.papers.selection.claims.sizes import Codes, Sizes, enumerable, room
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:

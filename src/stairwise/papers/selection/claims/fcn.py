@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import TOLERANCE, relative_error, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
-from stairwise.papers.selection.claims.sizes import TOLERANCE, enumerable, fits, relative_error, room, under
+from stairwise.papers.selection.claims.sizes import enumerable, fits, room
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import identical, relative_error, under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.laws import Exact
 from stairwise.papers.selection.claims.ledger import LEDGER
-from stairwise.papers.selection.claims.sizes import Family, fits, identical, relative_error, under
+from stairwise.papers.selection.claims.sizes import Family, fits
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import TOLERANCE, under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
-from stairwise.papers.selection.claims.sizes import (
-    TOLERANCE,
-    Training,
-    accuracy_hypothesis,
-    room,
-    theorem_hypotheses,
-    under,
-)
+from stairwise.papers.selection.claims.sizes import Training, accuracy_hypothesis, room, theorem_hypotheses
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:

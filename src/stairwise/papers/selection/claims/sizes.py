@@ -1,18 +1,11 @@
 """What the claims share: the sizes they take, the hypotheses of the theorems, and how two arrays are compared."""
 
-import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
 from stairwise.papers.selection.config import Task
 
-TOLERANCE = 1e-12  # an identity, in float64
 LARGEST_SUBSETS = 200_000
 
 
@@ -110,28 +103,3 @@ def theorem_hypotheses(task: Task, **more: tuple[float, float]) -> tuple[str, ..
 def accuracy_hypothesis(accuracy: float) -> tuple[str, ...]:
     """epsilon must lie below the theorem's largest."""
     return () if accuracy < 1 else (f"accuracy={accuracy:g} must be below 1",)
-
-
-def under(violated: tuple[str, ...], verdict: Verdict) -> Verdict:
-    """The verdict of a statement with hypotheses: where they are violated, a false conclusion speaks not against it."""
-    if violated and verdict.status in ("fails", "refuted"):
-        note = "; ".join(
-            filter(None, [verdict.note, "the conclusion does not hold here, and the hypotheses are not met"])
-        )
-        verdict = dataclasses.replace(verdict, status="vacuous", note=note)
-    return dataclasses.replace(verdict, hypotheses=verdict.hypotheses + violated)
-
-
-def relative_error(a: Any, b: Any) -> float:
-    """max|a-b| / max|b|, and max|a-b| where b is zero."""
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    difference, scale = np.max(np.abs(a - b), initial=0.0), np.max(np.abs(b), initial=0.0)
-    return float(difference / scale) if scale > 0 else float(difference)
-
-
-def identical(pairs: Mapping[str, tuple[Any, Any]], tolerance: float = TOLERANCE, **more: Any) -> Verdict:
-    """Holds when every pair (computed, formula) agrees relative to the formula; the largest error is measured."""
-    errors = {name: relative_error(*pair) for name, pair in pairs.items()}
-    rows = tuple({"quantity": name, "relative error": error} for name, error in errors.items())
-    largest = max(errors.values(), key=lambda error: math.inf if math.isnan(error) else error)
-    return Verdict.at_most(largest, tolerance, details=rows, **more)

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import TOLERANCE, identical, under
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.laws import Exact, Law, sets_of
 from stairwise.papers.selection.claims.ledger import LEDGER
-from stairwise.papers.selection.claims.sizes import TOLERANCE, Codes, identical, under
+from stairwise.papers.selection.claims.sizes import Codes
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:

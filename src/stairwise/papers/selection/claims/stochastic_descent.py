@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import under
 from stairwise.lab.config import Config, ConfigError, option
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.onehot_descent import induction
-from stairwise.papers.selection.claims.sizes import accuracy_hypothesis, fits, room, theorem_hypotheses, under
+from stairwise.papers.selection.claims.sizes import accuracy_hypothesis, fits, room, theorem_hypotheses
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:
