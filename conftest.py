@@ -2,9 +2,8 @@
 
 import os
 
-from jaxtyping import install_import_hook
-
 import tests.helpers  # noqa: F401  the hook looks its checker up as an attribute
+from jaxtyping import install_import_hook
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 install_import_hook("stairwise", "tests.helpers.typecheck")

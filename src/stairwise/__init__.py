@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
     from stairwise.train.stage import Stage
 
-_HOMES = dict.fromkeys(("fit", "run", "verify", "load", "load_model"), "stairwise.lab.api")
-_HOMES |= dict.fromkeys(("online", "finite", "mixture", "curriculum", "self_training"), "stairwise.train.schemes")
-_HOMES["Stage"] = "stairwise.train.stage"
+_NAMES = {
+    "stairwise.lab.api": ("fit", "run", "verify", "load", "load_model"),
+    "stairwise.train.schemes": ("online", "finite", "mixture", "curriculum", "self_training"),
+    "stairwise.train.stage": ("Stage",),
+}
+_HOMES: dict[str, str] = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Stage",

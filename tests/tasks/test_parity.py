@@ -78,14 +78,14 @@ def test_masks_show_what_the_definition_says(build, mask):
 
 
 def test_every_child_is_visible_to_its_node_under_both_masks():
-    for size, build in itertools.product((2, 3, 5, 8, 11), (balanced, chain)):
+    for size, build in itertools.product((2, 5, 8), (balanced, chain)):
         tree = build(jnp.arange(size, dtype=jnp.int32), 12)
         for mask in ("causal", "block"):
             assert not np.any(np.asarray(tree.is_child() & ~tree.visible(mask)))
         assert np.asarray(tree.is_child()).sum(axis=0).tolist() == [2] * (size - 1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(st.data())
 def test_the_root_is_the_product_over_the_subset(data):
     size = data.draw(st.sampled_from((2, 3, 6)))

@@ -243,7 +243,7 @@ def _coerce(name: str, value: Any, kind: Any, metadata: Mapping[str, Any]) -> An
         raise ConfigError(f"{shown} must be a {kind.__name__}")
     if metadata.get("choices") and value not in metadata["choices"]:
         raise ConfigError(f"{shown} must be one of {', '.join(metadata['choices'])}")
-    if kind in (int, float):
+    if isinstance(value, (int, float)) and kind in (int, float):
         _check_range(shown, value, metadata)
     return value
 

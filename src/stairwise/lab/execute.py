@@ -23,7 +23,7 @@ def prepare_jax() -> None:
     """Switch on JAX's persistent compilation cache in the user's cache folder (unless the user has set one)."""
     import jax
 
-    if not jax.config.jax_compilation_cache_dir and not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    if not jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         jax.config.update("jax_compilation_cache_dir", str(base / "stairwise" / "xla"))
         jax.config.update("jax_compilation_cache_max_size", CACHE_BYTES)

@@ -41,7 +41,8 @@ def house_style() -> Iterator[None]:
     matplotlib.use("Agg")
     from cycler import cycler
 
-    with matplotlib.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
+    style: Any = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+    with matplotlib.rc_context(style):
         yield
 
 

@@ -203,7 +203,7 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
     began = time.monotonic()
     missing = [trial for trial in trials if store is None or not store.has(trial)]
     command = f"stairwise verify {claim.name} --run"
-    if missing and (not run or store is None):
+    if store is None or (missing and not run):
         of = f"{claim.paper}/{claim.experiment}"
         note = f"{len(missing)} of {len(trials)} trials of {of} are not in the store: {command}"
         return Row(claim, Verdict("skipped", note=note), 0.0, sizes)

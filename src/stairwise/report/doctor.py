@@ -21,7 +21,7 @@ def facts(root: str | None) -> dict[str, Any]:
     exact = bool((matrix @ matrix == 512).all())
     with jax.enable_x64(True):
         third = float(jnp.float64(1) / 3)
-    cache = jax.config.jax_compilation_cache_dir
+    cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
     files = [os.path.join(folder, name) for folder, _, names in os.walk(cache or "") for name in names]
     store = Store.open(root, create=False)
     return {

@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from stairwise.papers.parity_onestep.claims import onestep, running, staircase
 from stairwise.papers.parity_onestep.config import Quantiser

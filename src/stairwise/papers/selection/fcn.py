@@ -40,7 +40,7 @@ class FullyConnected(eqx.Module):
     """A linear first layer padded to `widest` units, of which the first `first_width` are in use, and a ReLU head."""
 
     first: Layer
-    head: tuple[Layer, Layer, Layer]
+    head: tuple[Layer, ...]
 
     def __init__(self, config: Fcn, key: PRNGKeyArray):
         sizes, to_head = config.task, config.query == "head"
@@ -64,7 +64,7 @@ class FullyConnected(eqx.Module):
 
 
 class State(NamedTuple):
-    net: Any
+    net: Any  # a FullyConnected
     optimizer: Any
     loss: Float[Array, ""]
 
@@ -84,7 +84,7 @@ def train_fcn(config: Fcn) -> list[Stage]:
         return jnp.mean(jax.vmap(partial(squared_error, net, first_width))(keys))
 
     def init(numbers, carry, key):
-        net = FullyConnected(config, key)
+        net: Any = FullyConnected(config, key)
         return State(net, optax.scale_by_adam().init(net), jnp.float32(0))
 
     def tick(numbers, state, key, t):

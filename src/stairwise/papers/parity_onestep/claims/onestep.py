@@ -62,7 +62,7 @@ def predicted_errors(config: OneStep, seed: int) -> tuple[float, float]:
         apart = eta * (abs(mean[pair[0]] - mean[pair[1]]) + 3 * spread.difference / math.sqrt(config.samples))
         logit = -eta * (mean[pair].mean() - np.delete(mean, pair).mean()) if law.visible > 2 else config.rate.lam
         leak = noise.leakage(law.visible, float(logit))
-        errors.append(float(noise.imbalance_error(link.curvature, np.asarray(apart)) + link.end_curvature * leak**2))
+        errors.append(noise.imbalance_error(link.curvature, float(apart)) + link.end_curvature * leak**2)
     return errors[-1], max(errors)
 
 
@@ -216,14 +216,14 @@ def the_error_is_that_of_the_least_balanced_node(config: Balanced, seed: int) ->
         nodes = np.arange(len(children))
         apart = W[children[:, 0], nodes] - W[children[:, 1], nodes]
         law = noise.rolled_error(curvature, apart, children, config.task.bits)
-        alone = noise.imbalance_error(curvature, np.abs(apart).max())
+        alone = noise.imbalance_error(curvature, float(np.abs(apart).max()))
         row = {
             "seed": seed + i,
             "n": config.samples,
             "largest error": outcome.last("nodes sup"),
             "law": float(law.max()),
         }
-        rows.append(row | {"c tanh^2(Delta/2) at its largest": float(alone)})
+        rows.append(row | {"c tanh^2(Delta/2) at its largest": alone})
     meant = [row for row in rows if row["law"] <= config.largest]
     if not meant:
         return Verdict(

@@ -82,7 +82,7 @@ class Census(Config):
     kind="identity",
     says="x_m x_a x_b = 1 with a, b < m only for the children of m; k-2 sets of four distinct tokens multiply to 1",
     cases=(
-        *(Census(Task(16, k)) for k in (2, 3, 7, 8, 11, 16)),
+        *(Census(Task(16, k)) for k in (8, 2, 3, 7, 11, 16)),
         Census(Task(12, 9, tree="chain")),
         Census(Task(64, 32)),
     ),

@@ -38,9 +38,9 @@ def support_samples(visible: int, candidates: int) -> float:
     return 4 * visible * math.log(candidates) * (1 + 1 / math.sqrt(2)) ** 2
 
 
-def imbalance_error(curvature: float, difference: Float[np.ndarray, "*nodes"]) -> Float[np.ndarray, "*nodes"]:
+def imbalance_error(curvature: float, difference: float) -> float:
     """c tanh^2(Delta/2): the error of a node whose children disagree and whose two logits differ by Delta."""
-    return curvature * np.tanh(difference / 2) ** 2
+    return curvature * math.tanh(difference / 2) ** 2
 
 
 def rolled_error(
