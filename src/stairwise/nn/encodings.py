@@ -108,7 +108,7 @@ def subset_encoding(
 ) -> Float[Array, " encoding"]:
     """e_y = E_y (E_y^T E_y)^{-1} 1: the least-norm vector whose inner product with each member's encoding is 1.
 
-    With orthonormal encodings it is their sum. Entries of `subset` that are not `used` are padding and count for nothing.
+    With orthonormal encodings it is their sum. Entries of `subset` that are not `used` are padding.
     """
     rows = encodings[subset]
     ones = jnp.ones(len(subset), dtype=rows.dtype)

@@ -76,7 +76,7 @@ def generated_both_ways(model, gates, supervised, tokens):
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
 def test_the_gradient_at_zero_equals_autodiff(link, mask):
     with jax.enable_x64(True):
-        for bits, size in SIZES if link is POLY4 else SIZES[1:2]:
+        for bits, size in SIZES if link is POLY4 and mask == "causal" else SIZES[1:2]:
             tree = tree_of(bits, size)
             (loss, found), (expected_loss, expected) = at_zero_both_ways(tree, link, mask, block(tree))
             assert_close(found, expected, 1e-12)

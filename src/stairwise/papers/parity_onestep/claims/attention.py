@@ -35,7 +35,7 @@ class Step(Config):
 
     task: Task = option(Task(64, 32), "the parity")
     link: LinkFunction = option(LinkFunction(), "the link function")
-    lam: float = option(12.0, "logit lam of the root's children: eta = lam V(root)^2/(2c)", above=0.0, high=700.0)
+    lam: float = option(12.0, "logit lam of the root's children: eta = lam V(root)^2/(2c)", above=0.0, high=150.0)
     samples: int = option(0, "samples n; 0 = infinitely many, by the exact mean gradient", low=0, high=2**20)
     test_inputs: int = option(200, "fresh inputs of the roll-out", low=1, high=2**16)
     epsilon: float = option(1.0, "eps of the paper, for its rates d^(-eps/16)", above=0.0, high=1000.0)
@@ -149,7 +149,7 @@ def errors_follow_the_recursion(config: Step, seed: int) -> Verdict:
         "as printed, from the largest delta": recursion.recursion_printed(float(delta.max()), len(delta), constant),
         "largest delta": float(delta.max()),
         "1/(4 C2)": 1 / (4 * constant),
-        "fixed point": math.nan if fixed is None else fixed,
+        "fixed point": fixed,
     }
     floor = 1e-13 * constant  # rounding of phi near +-1
     verdict = Verdict.at_most(float(np.max((errors - floor) / np.maximum(predicted, 1e-300))), 1.0, details=(row,))

@@ -88,17 +88,15 @@ def largest_by_transform(masks: list[int], x: np.ndarray) -> float:
 def largest_by_pairs(masks: list[int], x: np.ndarray) -> float:
     """Products of up to four tokens are inner products of products of up to two."""
     tokens = [0, *masks]  # the empty product and every token
-    columns = {one ^ other for i, one in enumerate(tokens) for other in tokens[:i]} | {0}
-    ordered = sorted(columns)
-    ones = np.array([[(code >> j) & 1 for j in range(x.shape[1])] for code in ordered], dtype=np.float32)
-    parity = ones @ (x < 0).T.astype(np.float32)
-    products = (1 - 2 * (parity.astype(np.int32) % 2)).astype(np.float32)
-    largest = 0.0
-    for start in range(0, len(ordered), 512):  # two distinct products have a nontrivial quotient
-        averages = np.abs(products[start : start + 512] @ products.T) / len(x)
-        averages[np.arange(len(averages)), start + np.arange(len(averages))] = 0.0
-        largest = max(largest, float(averages.max()))
-    return largest
+    codes = sorted({one ^ other for one in tokens for other in tokens})
+    members = np.array([[(code >> j) & 1 for j in range(x.shape[1])] for code in codes], dtype=np.float32)
+    total = np.zeros((len(codes), len(codes)), dtype=np.float32)
+    for start in range(0, len(x), 1024):
+        minus = members @ (x[start : start + 1024] < 0).T.astype(np.float32)
+        products = 1 - 2 * (minus % 2)
+        total += products @ products.T
+    np.fill_diagonal(total, 0.0)  # two distinct products have a nontrivial quotient
+    return float(np.abs(total).max()) / len(x)
 
 
 @LEDGER.theory(
@@ -259,6 +257,7 @@ class Noise(Config):
         fits(self.samples, self.task)
         tokens = self.task.bits + self.task.size - 1
         require(tokens <= 1000, f"task.bits+task.size-1={tokens} must be at most 1000")
+        require(self.task.bits > 2, f"task.bits={self.task.bits} must be at least 3 (of two bits the gradient is 0)")
 
 
 @LEDGER.theory(

@@ -208,7 +208,7 @@ class Exact(Config):
 
     def check(self) -> None:
         tokens = self.task.bits + self.task.size - 1
-        require(tokens <= 2000, f"task.bits+task.size-1={tokens} must be at most 2000")
+        require(tokens <= 1000, f"task.bits+task.size-1={tokens} must be at most 1000")
 
 
 @LEDGER.theory(

@@ -240,7 +240,8 @@ def the_mean_parity_is_small(config: MeanParity, seed: int) -> Verdict:
     verdicts = {"identities": exactly(facts)}
     if few >= 1:
         tail, chain = mean_parity.on_the_event(d, few), mean_parity.chain_of_bounds(d, few)
-        row = {"chance of the event": tail.chance, "Chernoff's bound": tail.chance_bound, **chain._asdict()}
+        row = {"chance of the event": tail.chance, "Chernoff's bound": tail.chance_bound}
+        row |= {f"proof, {line}": value for line, value in chain._asdict().items() if math.isfinite(value)}
         largest = 2 * mean_parity.power_bound(d, few)
         if largest < 1:  # otherwise it says nothing, and the row shows it
             verdicts["|E_p p| on the event"] = Verdict.at_most(tail.largest, largest, details=(row,))

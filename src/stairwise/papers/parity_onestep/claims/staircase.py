@@ -20,8 +20,9 @@ from stairwise.papers.parity_onestep.claims.sizes import link_of, power_of_two, 
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Augmentation, LinkFunction, Quantiser, Rate, Task
 
 if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep.theory import staircase
+    from stairwise.papers.parity_onestep.theory import noise, staircase
 else:
+    noise = lazy("stairwise.papers.parity_onestep.theory.noise")
     staircase = lazy("stairwise.papers.parity_onestep.theory.staircase")
 
 SOLVED = 0.5
@@ -82,9 +83,24 @@ def hypotheses(config: Staircase, seed: int) -> tuple[str, ...]:
             violated += (
                 f"rate.lam={config.rate.lam:g} tears children of level {level} apart with chance {chance:.2g}",
             )
+    floor = leak_floor(config, seed)
+    if floor > config.target:
+        violated += (f"rate.lam={config.rate.lam:g} leaks an error of about {floor:.2g} (target={config.target:g})",)
     for level in sorted(noisy):
         violated += (f"samples={config.samples} leaves noise above half a spacing at level {level}",)
     return violated
+
+
+def leak_floor(config: Staircase, seed: int) -> float:
+    """c1 leak^2 of the least concentrated node, with its child weights as they are after rounding."""
+    link, ends = link_of(config.link), tree_of(config.task, seed).level_ends()
+    spacing, bound = config.quantiser.spacing, config.quantiser.bound
+    leaks = []
+    for update in updates_of(config, seed):
+        units = round(sum(update.children) / 2 / spacing)
+        weight = spacing * (min(units, bound) if bound > 0 else units)
+        leaks.append(noise.leakage(int(ends[update.level - 1]), weight))
+    return link.end_curvature * max(leaks) ** 2
 
 
 def levels_of(config: Staircase) -> int:

@@ -65,4 +65,5 @@ def leakage(visible: int, lam: float) -> float:
     >>> round(leakage(2, 1.0), 12)
     0.0
     """
-    return (visible - 2) / (visible - 2 + 2 * math.exp(lam))
+    others = (visible - 2) * math.exp(-lam)
+    return others / (others + 2)

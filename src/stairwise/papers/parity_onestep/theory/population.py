@@ -116,7 +116,7 @@ def node_law(children: Children, inputs: int, node: int, visible_nodes: int) -> 
     parent = {int(child): inputs + i for i in range(visible_nodes) for child in children[i]}
     own = {int(child) for child in children[node]}
     roots = [j for j in range(visible) if j not in parent]
-    shapes = {root: _shape(root, children, inputs, None) for root in roots}
+    shapes = {root: subtree(root, children, inputs, None) for root in roots}
     others = Counter(shapes[root] for root in roots if root not in own)
     pair = tuple(shapes[root] for root in sorted(own))
 
@@ -133,7 +133,7 @@ def node_law(children: Children, inputs: int, node: int, visible_nodes: int) -> 
         root = token
         while root in parent:
             root = parent[root]
-        marked = _shape(root, children, inputs, token)
+        marked = subtree(root, children, inputs, token)
         key = (root in own, marked)
         if key not in kinds:
             kinds[key] = len(kinds)
@@ -149,11 +149,11 @@ def node_law(children: Children, inputs: int, node: int, visible_nodes: int) -> 
     return NodeLaw(z, chance, product, np.array(kind), with_token, with_both)
 
 
-def _shape(token: int, children: Children, inputs: int, marked: int | None) -> Shape:
+def subtree(token: int, children: Children, inputs: int, marked: int | None) -> Shape:
     """The subtree under a token; the two parts are put in a fixed order, so that equal subtrees are equal keys."""
     if token < inputs:
         return (token == marked, ())
-    below = (_shape(int(child), children, inputs, marked) for child in children[token - inputs])
+    below = (subtree(int(child), children, inputs, marked) for child in children[token - inputs])
     return (token == marked, tuple(sorted(below, key=repr)))
 
 

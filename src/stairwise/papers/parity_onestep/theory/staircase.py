@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from stairwise.papers.parity_onestep.links import Link
-from stairwise.papers.parity_onestep.theory.population import node_gradient, node_law, node_spread
+from stairwise.papers.parity_onestep.theory.population import node_gradient, node_law, node_spread, subtree
 from stairwise.tasks.decomposition import Tree
 
 
@@ -48,22 +48,25 @@ class Update(NamedTuple):
 def updates(tree: Tree, link: Link, eta: float, samples: int) -> list[Update]:
     """-eta times the gradient of every node on n samples with the block mask, when lower levels are solved."""
     children, heights, ends = np.asarray(tree.children), np.asarray(tree.height), tree.level_ends()
-    scale, found = eta / math.sqrt(samples), []
+    scale, found, known = eta / math.sqrt(samples), [], {}
     for i, pair in enumerate(children):
         level = int(heights[i])
+        kind = (level, *(subtree(int(child), children, tree.slots, None) for child in pair))
+        if kind in known:  # nodes of one level with equal subtrees have equal laws
+            found.append(known[kind])
+            continue
         law = node_law(children, tree.slots, i, int(ends[level - 1]) - tree.slots)
         gradient, spread = node_gradient(law, link), node_spread(law, link, (int(pair[0]), int(pair[1])))
         others, noise = (np.delete(part, pair) if law.visible > 2 else np.zeros(1) for part in (gradient, spread.entry))
-        found.append(
-            Update(
-                level,
-                (-eta * float(gradient[pair[0]]), -eta * float(gradient[pair[1]])),
-                (-eta * float(others.max()), -eta * float(others.min())),
-                scale * spread.common,
-                scale * spread.difference,
-                scale * float(noise.max()),
-            )
+        known[kind] = Update(
+            level,
+            (-eta * float(gradient[pair[0]]), -eta * float(gradient[pair[1]])),
+            (-eta * float(others.max()), -eta * float(others.min())),
+            scale * spread.common,
+            scale * spread.difference,
+            scale * float(noise.max()),
         )
+        found.append(known[kind])
     return found
 
 

@@ -1,0 +1,35 @@
+"""What the training tests share: one trial of a config, with or without its measurements."""
+
+import jax.numpy as jnp
+
+from stairwise.lab.config import split
+from stairwise.papers.parity_onestep import train
+from stairwise.train.loop import Member, Program
+
+
+def numbers_of(config, seed=0):
+    return {name: jnp.asarray(value) for name, value in split(config)[1].items()} | {"seed": jnp.uint32(seed)}
+
+
+def run(config, seed=0, program=None):
+    program = program or Program(train.descent(split(config)[0]))
+    return program.run([Member(seed, split(config)[1])])[0]
+
+
+def bare(config, width=1):
+    """The same descent with nothing but the secret and W at its end: little to compile."""
+    stage, static = train.descent(split(config)[0])[0], split(config)[0]
+
+    def finish(numbers, state, key):
+        model = train.current(static, numbers, state, jnp.float32(static.samples))[0]
+        return None, {"W": model.W, "children": model.tree.children}
+
+    return Program([type(stage)(stage.name, stage.init, stage.tick, stage.max_ticks, finish=finish)], width)
+
+
+def weights(config, seed=0, program=None):
+    return run(config, seed, program or bare(config)).arrays["descent/W"]
+
+
+def series(found, name):
+    return [value for label, value in zip(found.name, found.value, strict=True) if label == name]
