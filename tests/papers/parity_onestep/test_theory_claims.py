@@ -24,7 +24,7 @@ PRINTED = {
     "rem-quant-printed",
 }
 OURS = {
-    *("exact-gradient", "noise-law", "error-law", "lem9-large", "filter", "thm7-constants"),
+    *("exact-gradient", "noise-law", "error-law", "support-law", "lem9-large", "filter", "thm7-constants"),
     *("thm7-saturating", "eq11-saturating"),
 }
 TRAINED = {
@@ -72,6 +72,7 @@ OTHER_SIZES = {
     "lem10-printed": {"task.bits": 300, "task.size": 8, "repeats": 5},
     "lem10-informative": {"task.bits": 10, "task.size": 7, "inputs": 5, "repeats": 500},
     "noise-law": {"task.bits": 20, "task.size": 9, "samples": 1500, "repeats": 20},
+    "support-law": {"task.bits": 40, "task.size": 9, "repeats": 8},
     "thm5-softmax": {"task.bits": 30, "task.size": 12, "lam": 8.0, "samples": 5000},
     "thm5-recursion": {"task.bits": 20, "task.size": 16, "link.name": "requ", "lam": 13.0},
     "filter": {"task.bits": 300, "task.size": 11, "eps0": 1.2},
@@ -106,7 +107,7 @@ def test_every_statement_is_claimed_exactly_once():
 
 def test_what_is_ours_says_so():
     claims = theory()
-    for id in ("exact-gradient", "noise-law", "error-law"):
+    for id in ("exact-gradient", "noise-law", "error-law", "support-law"):
         assert claims[id].says.startswith("beyond the paper")
     for id in ("thm7-saturating", "eq11-saturating"):
         assert claims[id].says.startswith("extension, not Theorem 7")
@@ -150,7 +151,7 @@ def test_the_known_values_at_the_sizes_of_the_ledger():
     [
         ("prop3", {**SMALL, "samples": 100}, "samples=100 must be 0"),
         ("prop3-printed", {"task.bits": 6, "task.size": 6}, "leaves a single parity"),
-        ("thm1", {"task.bits": 9, "task.size": 9, "queries": 2}, "min(k, d-k)=0 must be of order task.bits=9"),
+        ("thm1", {"task.bits": 9, "task.size": 8, "queries": 2}, "min(k, d-k)=1 must be of order task.bits=9"),
         ("thm1", {**SMALL, "queries": 2, "samples": 50}, "samples=50 must be 0"),
         ("lem10", {"task.bits": 30, "task.size": 9, "task.tree": "chain"}, "task.tree=chain must be balanced"),
         ("filter", {"task.bits": 300, "task.size": 11, "eps0": 0.9}, "eps0=0.9 must lie in (1, 2)"),
@@ -189,6 +190,7 @@ def test_a_bound_that_nothing_could_break_is_vacuous(id, sizes):
         ("link", {"link.name": "requ", "link.slope": 2.0}, "link.slope=2.0 must be above 2"),
         ("prop3", {"task.bits": 18}, "task.bits=18 must be at most 16 for the whole cube"),
         ("thm2-var", {"task.bits": 17, "task.size": 2}, "task.bits=17 must be at most 16 for the whole cube"),
+        ("thm2-L2", {"task.bits": 9, "task.size": 9}, "task.size=9 must be below task.bits=9 (a single parity)"),
         ("thm1-printed", {"task.bits": 1000}, "task.bits=1000 must be at most 512"),
         ("eq7", {"task.bits": 2**13, "samples": 2**19}, "samples=524288 times task.bits+task.size-1=8199 must be at"),
         ("eq10-printed", {"bits": (50, 50)}, "bits=(50, 50) must hold at least two values"),
@@ -225,6 +227,7 @@ WRONG = (
     ("exact-gradient", "population", "first_node_poly4", lambda right: right._replace(other=0.0), {}),
     ("noise-law", "population", "node_spread", lambda right: right._replace(difference=right.difference * 1.3), {}),
     ("thm5-recursion", "recursion", "disturbance", lambda right: right / 2, {"task.bits": 20, "task.size": 8}),
+    ("support-law", "noise", "support_samples", lambda right: right / 20, {"task.bits": 32, "task.size": 16}),
     ("triple-census", "census", "trivial_quadruples", lambda right: right[1:], {}),
     ("lem8", "mean_parity", "even_count_printed", lambda right: right + 1, {"task.bits": 9, "task.size": 4}),
     ("thm2-exponents", "exponents", "samples_needed", lambda right: right + 1, {}),

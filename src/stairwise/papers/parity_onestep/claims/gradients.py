@@ -90,6 +90,7 @@ def the_forced_gradient_is_bounded(config: AnyWeights, seed: int) -> Verdict:
         rows.append({"scale of W": scale, "largest norm": float(norms.max())})
     sharp = theory.sharp_node_gradient(link)
     attained = float(forced_norms(two_token_weights(tree, sharp.z), x, tree, link).max())
+    W = random.standard_normal((tree.tokens, tree.nodes))
     autodiff = np.asarray(_jacobian_norms()(jnp.asarray(W), jnp.asarray(x[:4]), tree, config.link))
     best = sharp.norm * math.sqrt(task.size - 1)
     verdicts = {
@@ -233,7 +234,10 @@ def the_mean_gradient_is_known_exactly(config: Exact, seed: int) -> Verdict:
         found = population.node_gradient(law, link)
         rows.append({"node": i, "child": float(found[children[i, 0]]), "leading": population.leading(link, visible)})
         if task.bits <= LARGEST_CUBE:
-            pairs[f"node {i} against the cube"] = (found, expansion.terms(x[:, :visible], x[:, d + i], link).gradient)
+            z = x[:, :visible].mean(axis=1)
+            error = theory.on(link.value, z) - x[:, d + i]
+            pairs[f"gradient of node {i}, cube"] = (found, expansion.terms(x[:, :visible], x[:, d + i], link).gradient)
+            pairs[f"loss of node {i}, cube"] = (population.node_loss(law, link), np.mean(error**2) / 2)
         if i == 0 and config.link.name in ("poly4", "cos"):
             closed = {"poly4": population.first_node_poly4, "cos": population.first_node_cos}[config.link.name](d)
             first = np.where(np.isin(np.arange(d), children[0]), closed.child, closed.other)

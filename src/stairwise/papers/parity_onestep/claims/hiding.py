@@ -48,6 +48,8 @@ class HiddenDescent(Config):
 
     def check(self) -> None:
         class_fits(self.task)
+        task = self.task
+        require(task.size < task.bits, f"task.size={task.size} must be below task.bits={task.bits} (a single parity)")
         numbers = self.queries * math.comb(self.task.bits, self.task.size)
         require(numbers <= 2**26, f"queries={self.queries} times the parities={numbers} must be at most {2**26}")
 

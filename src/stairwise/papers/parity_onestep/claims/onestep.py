@@ -76,7 +76,6 @@ THEOREM_5 = OneStep(task=Task(64, 32), samples=131_072, rate=Rate(lam=9.0), seed
     kind="convergence",
     says="one teacher-forced step from W = 0 learns any parity: accuracy 1, small errors on fresh inputs, all seeds",
     cases=THEOREM_5,
-    tier="minutes",
     precision=32,
 )
 def one_step_learns_the_parity(config: OneStep, seed: int) -> Verdict:
@@ -84,7 +83,7 @@ def one_step_learns_the_parity(config: OneStep, seed: int) -> Verdict:
     verdict = Verdict.worst(
         {
             "largest error at the root": Verdict.at_most(max(row["root sup"] for row in rows), config.target),
-            "least accuracy": Verdict.at_least(min(row["accuracy"] for row in rows), 1.0),
+            "largest share of wrong answers": Verdict.at_most(1 - min(row["accuracy"] for row in rows), 0.0),
         }
     )
     verdict = dataclasses.replace(verdict, details=(*verdict.details, *rows))

@@ -148,7 +148,6 @@ def judged(config: Staircase, seed: int) -> Verdict:
     kind="convergence",
     says="without teacher forcing, with filter and integer weights: level l is solved at step l, all in log2 k steps",
     cases=INTEGERS,
-    tier="minutes",
     precision=32,
 )
 def the_tree_is_learned_level_by_level(config: Staircase, seed: int) -> Verdict:
@@ -225,7 +224,6 @@ def even(config: Staircase, seed: int) -> tuple[str, ...]:
     says="after t steps children of levels up to t have one integer weight a level, and levels above are 0;"
     " other entries: 0 or the finite-d bias, rounded",
     cases=INTEGERS,
-    tier="minutes",
     precision=32,
 )
 def weights_are_those_of_equation_11(config: Staircase, seed: int) -> Verdict:

@@ -26,10 +26,9 @@ def staircase(records: Sequence[Any]):
         config = chosen[0].config
         panel.set(yscale="log", xlabel="gradient step", ylim=(FLOOR / 2, 4))
         panel.set_xticks(range(config.steps + 1))
-        panel.set_title(f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}", fontsize=7)
-        text = "gates " + gates_text(chosen[0])
-        panel.text(0.02, 0.02, text, transform=panel.transAxes, fontsize=5.5, family="monospace")
-        panel.legend(fontsize=6, loc="center right")
+        title = f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}"
+        panel.set_title(f"{title}\ngates by step: {gates_text(chosen[0])}", fontsize=6.5)
+        panel.legend(fontsize=6, loc="upper right", bbox_to_anchor=(1.0, 0.85))
     axes[0][0].set_ylabel("sup error of the level")
     figure.suptitle(
         f"no teacher forcing; {len({r.seed for r in records})} seeds: thin lines; median: thick", fontsize=7

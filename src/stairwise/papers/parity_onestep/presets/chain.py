@@ -46,7 +46,7 @@ STAIRCASE = descent(
                     "task.size": 16,
                     "samples": 4_000_000,
                     "steps": 5,
-                    "rate.lam": 7.3,
+                    "rate.lam": 10.9,
                     "augmentation.inputs": 64,
                     "augmentation.room": 64,
                 },
@@ -115,7 +115,7 @@ ABLATION = descent(
         "quick": Preset(ROUNDED, ablations("integers", {}) | ablations("saturating", SATURATING), seeds=3),
         "gpu": Preset(ROUNDED, ablations("integers", {}) | ablations("saturating", SATURATING), seeds=20, group=60),
         "paper": Preset(
-            replace(ROUNDED, task=Task(64, 16), samples=4_000_000, steps=5, rate=Rate(lam=7.3)),
+            replace(ROUNDED, task=Task(64, 16), samples=4_000_000, steps=5, rate=Rate(lam=10.9)),
             ablations("integers", {}),
             seeds=20,
             group=60,
@@ -151,7 +151,7 @@ REGIMES = descent(
         "quick": Preset(replace(ROUNDED, samples=2**19, steps=6), REGIME_ARMS, seeds=3),
         "gpu": Preset(replace(ROUNDED, samples=2**20, steps=12), REGIME_ARMS, seeds=16, group=64),
         "paper": Preset(
-            replace(ROUNDED, task=Task(64, 16), samples=4_000_000, steps=12, rate=Rate(lam=7.3)),
+            replace(ROUNDED, task=Task(64, 16), samples=4_000_000, steps=12, rate=Rate(lam=10.9)),
             REGIME_ARMS,
             seeds=8,
             group=32,

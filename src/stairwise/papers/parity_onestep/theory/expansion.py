@@ -87,11 +87,3 @@ def nine_bound(fourth_moment: float, rest: Remainders, curvature: float, visible
 def ten_bound(second_moment: float, fourth_moment: float, rest: Remainders, visible: int) -> float:
     """|(10)| <= 4 sup|R3/z^3| (<|z|^3>/n)/V, and <|z|^3>/n <= ((<z^2>/n)(<z^4>/n))^(1/2)."""
     return 4 * rest.third * math.sqrt(second_moment * fourth_moment) / visible
-
-
-def largest_epsilon_printed() -> float:
-    """The eps up to which O(d^(-2-eps/8)) off the children can hold: the mean there is of order d^-3, for any n.
-
-    The Cauchy-Schwarz step for (10) gives up earlier, at eps = 4, where d^(-5/2) meets d^(-2-eps/8).
-    """
-    return 8.0

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import comb, exp, floor, log
 from typing import NamedTuple
 
-from stairwise.tasks.parity import krawtchouk, mean_parity
+from stairwise.tasks.parity import krawtchouk
 
 
 def even_count(bits: int, size: int, minus: int) -> int:
@@ -25,15 +25,18 @@ def even_count_printed(bits: int, size: int, minus: int) -> Fraction:
     return Fraction(comb(bits, size) + sign**size * sum(terms), 2)
 
 
+def mean(bits: int, size: int, minus: int) -> Fraction:
+    """E_p p(x) at an x with `minus` entries -1."""
+    return Fraction(krawtchouk(bits, size, minus), comb(bits, size))
+
+
 def second_moment(bits: int, size: int) -> Fraction:
     """E_x (E_p p(x))^2, which is 1/|P| since parities are orthonormal.
 
     >>> second_moment(6, 3)
     Fraction(1, 20)
     """
-    return sum(
-        (Fraction(comb(bits, m), 2**bits) * mean_parity(bits, size, m) ** 2 for m in range(bits + 1)), Fraction(0)
-    )
+    return sum((Fraction(comb(bits, m), 2**bits) * mean(bits, size, m) ** 2 for m in range(bits + 1)), Fraction(0))
 
 
 def mean_magnitude(bits: int, size: int) -> Fraction:
@@ -72,7 +75,7 @@ def on_the_event(bits: int, size: int) -> Tail:
     """For k <= d/2; the chance is exact, the bound on it Chernoff's."""
     delta, inside = event_width(bits, size), event(bits, size)
     chance = Fraction(sum(comb(bits, m) for m in inside), 2**bits)
-    largest = max((abs(mean_parity(bits, size, m)) for m in inside), default=Fraction(0))
+    largest = max((abs(mean(bits, size, m)) for m in inside), default=Fraction(0))
     return Tail(float(delta), float(chance), 1 - 2 * exp(-(float(delta) ** 2) * bits / 6), float(largest))
 
 

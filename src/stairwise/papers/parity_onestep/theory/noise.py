@@ -29,13 +29,15 @@ def leading_law(visible: int, samples: int, curvature: float) -> Law:
     return Law(entry, entry, math.sqrt(120) * curvature / (2 * math.sqrt(samples * visible)))
 
 
-def support_samples(visible: int, candidates: int) -> float:
-    """The n from which the two largest of V entries are the children, to leading order in all k-1 columns.
+def support_samples(visible: int, nodes: int) -> float:
+    """The n from which the two largest weights of all nodes are those of their children, to leading order.
 
-    A child stands 1 above the others, whose noise is sqrt(2V/n), and sqrt(2 ln(candidates)) of those is the largest of
-    `candidates` normals: n = 4 V ln(candidates) (1 + 1/sqrt 2)^2 counts the child's own noise too.
+    In units of the signal a child stands 1 above the others, all with noise s = sqrt(2V/n). The largest of N normals is
+    about sqrt(2 ln N): with N = 2 x nodes children below and N = V x nodes others above, 1 = s (sqrt(2 ln(2 nodes)) +
+    sqrt(2 ln(V nodes))).
     """
-    return 4 * visible * math.log(candidates) * (1 + 1 / math.sqrt(2)) ** 2
+    deviations = math.sqrt(2 * math.log(2 * nodes)) + math.sqrt(2 * math.log(visible * nodes))
+    return 2 * visible * deviations**2
 
 
 def imbalance_error(curvature: float, difference: float) -> float:

@@ -1,0 +1,212 @@
+"""The configs of k-fold composition: task, Algorithms 1 and 2, thresholds, standard encoder, hardness."""
+
+from dataclasses import dataclass
+
+from stairwise.lab.config import Config, option, require
+from stairwise.papers.composition import plan
+
+ALL = -1  # `moved`: every hidden permutation is drawn uniformly
+
+
+@dataclass(frozen=True)
+class Task(Config):
+    """k hidden permutations of N letters."""
+
+    blocks: int = option(8, "number of blocks k", low=1, high=1024)
+    alphabet: int = option(5, "letters N", low=2, high=1024)
+    moved: int = option(ALL, "m: at most so many hidden permutations are not the identity; -1 = all may move", low=ALL)
+    hidden: tuple[int, ...] = option(
+        (), "the hidden permutations, row by row from 0; none = drawn from the seed", low=0
+    )
+    any_blocks: bool = option(False, "take a k that is no power of two, with a layer for each further bit of it")
+
+    def check(self) -> None:
+        require(self.moved <= self.blocks, f"moved={self.moved} must be at most blocks={self.blocks}")
+        require(
+            self.any_blocks or plan.is_power_of_two(self.blocks),
+            f"blocks={self.blocks} must be a power of two unless any_blocks is set",
+        )
+        if self.hidden:
+            count = self.blocks * self.alphabet
+            require(
+                len(self.hidden) == count,
+                f"hidden has {len(self.hidden)} entries, which must be blocks*alphabet={count}",
+            )
+            for block in range(self.blocks):
+                row = self.hidden[block * self.alphabet : (block + 1) * self.alphabet]
+                require(
+                    sorted(row) == list(range(self.alphabet)),
+                    f"hidden: row {block} = {list(row)} must be a permutation of 0..{self.alphabet - 1}",
+                )
+
+    @property
+    def tokens(self) -> int:
+        """T = kN."""
+        return self.blocks * self.alphabet
+
+    @property
+    def plan(self) -> tuple[plan.Layer, ...]:
+        return plan.layers(self.blocks)
+
+    @property
+    def layers(self) -> int:
+        """L, which is 1 + log2 k where k is a power of two."""
+        return len(self.plan)
+
+
+@dataclass(frozen=True)
+class Values(Config):
+    """The value block of each layer, V = c I + noise."""
+
+    scale: float = option(1.0, "c of V = c I + Gaussian (the paper: V = I)", numeric=True)
+    noise: float = option(
+        0.0, "standard deviation of V's Gaussian entries, in units of 1/sqrt(kN)", low=0.0, numeric=True
+    )
+    rate: float = option(
+        0.0, "V takes gradient steps with eta times this; 0 = frozen (the paper)", low=0.0, numeric=True
+    )
+    free: bool = option(False, "V is a matrix; otherwise a plain copy of the block, and its other fields do nothing")
+
+    def check(self) -> None:
+        moves = self.noise > 0 or self.rate > 0 or self.scale != 1.0
+        require(self.free or not moves, f"free={str(self.free).lower()} must be true where V is not a plain copy")
+
+
+@dataclass(frozen=True)
+class Descent(Config):
+    """Algorithm 1 (curriculum) or 2 (mixture): single gradient steps on large batches."""
+
+    task: Task = option(Task(), "the composition")
+    algorithm: str = option(
+        "curriculum", "curriculum: Algorithm 1; mixture: Algorithm 2", choices=("curriculum", "mixture")
+    )
+    path: str = option(
+        "exact",
+        "exact: autodiff through soft attention; integer: counts of block indices wherever the layers below are"
+        " saturated and right, exact elsewhere (curriculum only)",
+        choices=("exact", "integer"),
+    )
+    trained: str = option(
+        "all", "layers that a key-query step moves: all (pseudocode) or the current one", choices=("all", "current")
+    )
+    embedding: str = option(
+        "onehot",
+        "how blocks are coded: onehot, or compact as in Theorem 9 with a constant coordinate (needs moved >= 0)",
+        choices=("onehot", "compact"),
+    )
+    samples: int = option(32_768, "samples M of a step", low=1, high=2**30)
+    block: int = option(1024, "samples of one tick", low=1, high=2**20)
+    rate: float = option(4e5, "learning rate eta, of key-query and readout steps alike", above=0.0, numeric=True)
+    beta0: float = option(1.0, "scale of the readouts' start", above=0.0, numeric=True)
+    fresh: bool = option(True, "mixture: new samples every step")
+    readout_batch: str = option(
+        "same", "samples of the readout step: those of its key-query step, or new ones", choices=("same", "fresh")
+    )
+    stages: int = option(0, "key-query steps to take; 0 = one a layer", low=0)
+    saturation: float = option(
+        1e-6, "guard of the integer path: the largest attention off the right key in the layers below", above=0.0
+    )
+    guard_sequences: int = option(64, "training sequences on which the guard looks", low=1, high=2**16)
+    test_sequences: int = option(40, "fresh sequences of the evaluation, at all kN positions", low=1, high=2**20)
+    values: Values = option(Values(), "value matrices")
+
+    def check(self) -> None:
+        require(self.samples % self.block == 0, f"samples={self.samples} must be a multiple of block={self.block}")
+        require(self.stages <= self.task.layers, f"stages={self.stages} must be at most layers={self.task.layers}")
+        if self.path == "integer":
+            why = "must be exact"
+            require(self.algorithm == "curriculum", f"path=integer {why} where algorithm={self.algorithm}")
+            require(self.embedding == "onehot", f"path=integer {why} where embedding={self.embedding}")
+            require(not self.values.free, f"path=integer {why} where values.free is set")
+        if self.embedding == "compact":
+            require(self.task.moved >= 0, f"task.moved={self.task.moved} must be at least 0 where embedding=compact")
+            require(not self.values.free, "values.free must be false where embedding=compact")
+
+    @property
+    def ticks(self) -> int:
+        """Ticks of one gradient step."""
+        return self.samples // self.block
+
+    @property
+    def steps(self) -> int:
+        """Key-query steps."""
+        return self.stages or self.task.layers
+
+
+@dataclass(frozen=True)
+class Threshold(Config):
+    """When do M samples give the right attention? The gradient of every stage on ideal inputs, looked at as M grows."""
+
+    task: Task = option(Task(), "the composition")
+    block: int = option(512, "samples of one tick", low=1, high=2**20)
+    looks: tuple[int, ...] = option((4, 8, 16, 24, 32), "M in units of kN(L+1)^2 (rounded to ticks)", low=1)
+    test_sequences: int = option(40, "fresh sequences on which attention is tried, at all positions", low=1, high=2**16)
+
+    def ticks(self, look: int) -> int:
+        """Ticks after which M has reached this many units."""
+        return -(-look * self.unit // self.block)
+
+    @property
+    def unit(self) -> int:
+        """c = kN(L+1)^2: the noise law's sample size, but for a constant and a logarithm."""
+        return self.task.tokens * (self.task.layers + 1) ** 2
+
+
+@dataclass(frozen=True)
+class Encoder(Config):
+    """A standard transformer on mixtures of hops (Figure 3 right)."""
+
+    task: Task = option(Task(blocks=4), "the composition")
+    hops: tuple[int, ...] = option((1, 2, 4), "hops of the training mixture", low=1)
+    test_hops: tuple[int, ...] = option((1, 2, 4), "hops that are tested", low=1)
+    allow_repeats: bool = option(False, "take hops > k, where permutations come round again")
+    samples: int = option(100_000, "size M of the fixed training pool; 0 = fresh data", low=0, numeric=True)
+    supervise: str = option(
+        "all", "positions in the loss: all kN, or those of the first block", choices=("all", "first")
+    )
+    layers: int = option(4, "transformer layers", low=1, high=48)
+    width: int = option(256, "width", low=1, high=4096)
+    heads: int = option(8, "attention heads", low=1, high=64)
+    hidden_multiple: int = option(4, "MLP width over width", low=1, high=16)
+    learning_rate: float = option(5e-4, "peak Adam learning rate", above=0.0, numeric=True)
+    final_rate: float = option(
+        0.1, "last learning rate over the peak (cosine in between)", low=0.0, high=1.0, numeric=True
+    )
+    warm_up: int = option(500, "steps of linear warm-up", low=1)
+    beta2: float = option(0.98, "Adam's second decay", above=0.0, below=1.0)
+    batch: int = option(512, "examples per step", low=1, high=2**20)
+    steps: int = option(8000, "training steps", low=1, high=10**9)
+    measure_every: int = option(250, "steps between measurements", low=1)
+    test_sequences: int = option(512, "fresh sequences of each test", low=1, high=2**20)
+
+    def check(self) -> None:
+        require(len(self.hops) > 0 and len(self.test_hops) > 0, "hops and test_hops must each name at least one hop")
+        for hop in (*self.hops, *self.test_hops):
+            require(
+                hop <= self.task.blocks or self.allow_repeats,
+                f"hops={hop} must be at most task.blocks={self.task.blocks} unless allow_repeats is set",
+            )
+        require(self.width % self.heads == 0, f"width={self.width} must be a multiple of heads={self.heads}")
+        require(self.warm_up <= self.steps, f"warm_up={self.warm_up} must be at most steps={self.steps}")
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """All hops that have a token of their own, in increasing order."""
+        return tuple(sorted({*self.hops, *self.test_hops}))
+
+
+@dataclass(frozen=True)
+class Hardness(Config):
+    """How much of the hidden permutations the population gradient of a random network sees, by enumeration."""
+
+    hops: int = option(2, "composed blocks k: labels are hop^k from block 1", low=1, high=3)
+    alphabet: int = option(3, "letters N", low=3, high=4)
+    network: str = option("encoder", "the random network", choices=("encoder", "perceptron"))
+    width: int = option(16, "its width", low=2, high=256)
+    gain: float = option(5.0, "factor on its initial weights, so that it is far from linear", above=0.0)
+
+    def check(self) -> None:
+        require(
+            self.alphabet == 3 or self.hops <= 2,
+            f"hops={self.hops} must be at most 2 where alphabet={self.alphabet} (the enumeration has (N!)^k terms)",
+        )
