@@ -33,6 +33,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.selection
+	$(BIN)/python -m benchmarks.parity_onestep
 
 clean:
 	rm -rf $(VENV) $(REPORT)

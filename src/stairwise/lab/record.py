@@ -197,7 +197,9 @@ class StoredTrial:
 
         data = _read_checked(self.path / METRICS, self.run)
         try:
-            return pyarrow.parquet.read_table(io.BytesIO(data), columns=["stage", "step", "name", "value"])
+            # in one thread, from memory: a pool of threads that holds Python objects may abort the exit
+            source = pyarrow.BufferReader(data)
+            return pyarrow.parquet.read_table(source, columns=["stage", "step", "name", "value"], use_threads=False)
         except (pyarrow.ArrowException, OSError) as error:
             raise Damaged(self.path, f"{METRICS}: {error}") from error
 

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
 
     from stairwise.papers.parity_onestep import model
-    from stairwise.papers.parity_onestep.theory import links as theory
     from stairwise.papers.parity_onestep.theory import noise, population, recursion
 else:
     jax, jnp = lazy("jax"), lazy("jax.numpy")
     model = lazy("stairwise.papers.parity_onestep.model")
-    theory = lazy("stairwise.papers.parity_onestep.theory.links")
     noise = lazy("stairwise.papers.parity_onestep.theory.noise")
     population = lazy("stairwise.papers.parity_onestep.theory.population")
     recursion = lazy("stairwise.papers.parity_onestep.theory.recursion")
@@ -163,12 +161,7 @@ def errors_follow_the_recursion(config: Step, seed: int) -> Verdict:
             note="delta is above what the recursion can bear, and it says only that errors are at most 2",
         )
     over = float(np.max((errors - floor) / np.maximum(predicted, 1e-300)))
-    return Verdict.worst(
-        {
-            "error over the recursion": Verdict.at_most(over, 1.0, details=(row,)),
-            "|phi(z)-phi(z0)|/(z-z0)^2 over C2": Verdict.at_most(theory.error_constant(net.link) / constant, 1 + 1e-6),
-        }
-    )
+    return Verdict.at_most(over, 1.0, details=(row,))
 
 
 @dataclass(frozen=True)
@@ -192,7 +185,7 @@ def noise_free_samples(task: Task) -> float:
 @LEDGER.theory(
     "support-law",
     kind="empirical",
-    says="beyond the paper: all children have the two largest weights from n = 2V (sqrt(2 ln 2k) + sqrt(2 ln Vk))^2 on, n ~ d ln d",
+    says="beyond the paper: from n = 2V (sqrt(2 ln 2k) + sqrt(2 ln Vk))^2 ~ d ln d on, children have the largest weights",
     cases=(Support(), Support(Task(32, 16)), Support(Task(128, 16))),
 )
 def children_are_found_from_d_log_d_samples_on(config: Support, seed: int) -> Verdict:

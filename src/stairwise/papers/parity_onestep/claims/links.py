@@ -40,6 +40,9 @@ def links_multiply_signs(config: Linked, seed: int) -> Verdict:
         "c against phi near 0": Verdict.at_most(abs((near_zero + 1) / h**2 / link.curvature - 1), 1e-3),
         "c1 against phi near 1": Verdict.at_most(abs((1 - near_one) / h**2 / link.end_curvature - 1), 1e-3),
         "K against sup |phi'|": Verdict.at_most(abs(theory.steepest(link) / link.steepest - 1), 1e-5),
+        "|phi(z)-phi(z0)| over max(c, c1) (z-z0)^2 exceeds 1 by": Verdict.at_most(
+            max(0.0, theory.error_constant(link) / max(link.curvature, link.end_curvature) - 1), 1e-6
+        ),
         "K above 2": Verdict.at_least(link.steepest, 2.0 + 1e-12),
         "leaves [-1, 1] by": Verdict.at_most(max(0.0, float(np.abs(value).max()) - 1), 1e-12),
     }

@@ -1,0 +1,125 @@
+"""Weights that compute every hop exactly, but for e^{-beta}: Theorem 4, any number of blocks, and Theorem 9 corrected."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from stairwise.papers.composition import plan as plans
+from stairwise.papers.composition.model import AttentionOnly, constant_coordinate, readouts
+from stairwise.papers.composition.task import shift
+
+Hidden = Integer[Array, "blocks alphabet"]
+
+
+def theorem4(hidden: Hidden, beta: float, *, cyclic: bool = True, dtype: str = "float32") -> AttentionOnly:
+    """Layer 1 looks from (i, j) to (i, pi_i(j)), every later one from what it has reached to the block after it.
+
+    Head l outputs hop_i^{2^l}(j) at (i, j). The cyclic readout sums over positions, 1_k (x) I; the theorem's own one
+    (not cyclic) reads position i + 2^l - 1 for i = 0 only, which for the last head is e_{k,k} (x) I.
+    """
+    blocks = hidden.shape[0]
+    if not plans.is_power_of_two(blocks):
+        raise ValueError(f"blocks={blocks} must be a power of two (theorem4); any_blocks takes every k")
+    return any_blocks(hidden, beta, cyclic=cyclic, dtype=dtype)
+
+
+def any_blocks(hidden: Hidden, beta: float, *, cyclic: bool = True, dtype: str = "float32") -> AttentionOnly:
+    """Theorem 4 for every k: doubling, then one layer for each further set bit of k adds it to an accumulator."""
+    blocks, alphabet = hidden.shape
+    plan, tokens = plans.layers(blocks), hidden.size
+    start = alphabet * jnp.arange(blocks, dtype=jnp.int32)[:, None]
+    here = jnp.arange(tokens, dtype=jnp.int32)
+    key_query = []
+    for number, layer in enumerate(plan):
+        key = (start + hidden).reshape(-1) if layer.query == 0 else shift(blocks, alphabet)
+        empty = jnp.zeros((number + 2, number + 2, tokens, tokens), dtype=dtype)
+        key_query.append(empty.at[0, layer.query, key, here].set(beta))
+    letters = jnp.eye(alphabet, dtype=dtype)
+    readout = readouts(len(plan), jnp.tile(letters, (blocks, 1)))
+    if not cyclic:
+        last = jnp.eye(blocks, dtype=dtype)[jnp.array([layer.hops - 1 for layer in plan], dtype=jnp.int32)]
+        readout = readout * jnp.repeat(last, alphabet, axis=1)[:, None, :, None]
+    return AttentionOnly(tuple(key_query), readout, plan=plan)
+
+
+class SparseConstruction(eqx.Module):
+    """Theorem 9: at most m hidden permutations move, and blocks are coded by m+2 numbers instead of k.
+
+    p_i = (e_s if i is the s-th block of the support, else 0; cos 2 pi i/k, sin 2 pi i/k [; 1]), i = 1..k.
+
+    A linear readout of (cos, sin) can be right for one position only, so the plain construction answers queries of the
+    first block; one more, constant coordinate answers all of them. The code depends on the support of pi, not on what
+    pi does there.
+    """
+
+    model: AttentionOnly
+    cyclic: bool = eqx.field(static=True)
+
+    def __call__(
+        self, sequence: Integer[Array, "blocks alphabet"], block: int, letter: int
+    ) -> Float[Array, " alphabet"]:
+        """The last head at token (block, letter): e_{hop_block^k(letter)}."""
+        blocks, alphabet = sequence.shape
+        if not 0 <= block < (blocks if self.cyclic else 1):
+            allowed = f"lie in 0..{blocks - 1}" if self.cyclic else "be 0: the plain readout knows one position only"
+            raise ValueError(f"block={block} must {allowed} (SparseConstruction)")
+        if not 0 <= letter < alphabet:
+            raise ValueError(f"letter={letter} must lie in 0..{alphabet - 1} (SparseConstruction)")
+        return self.model.heads(sequence)[-1, block * alphabet + letter]
+
+
+def theorem9(
+    hidden: Hidden, moved: int, beta: float, *, support_beta: float | None = None, cyclic: bool = False, dtype: str = "float32"
+) -> SparseConstruction:
+    """The compact weights: beta on the circle, and support_beta >> beta (3 beta, unless given) on the support.
+
+    Corrected: the readout leaves the support's coordinates out (as printed it counts the last block twice when that is
+    in the support). Neighbours on the circle differ by 1 - cos(2 pi/k) only, so beta must be about k^2/(2 pi^2) times
+    that of Theorem 4.
+    """
+    blocks, alphabet = hidden.shape
+    if not plans.is_power_of_two(blocks):
+        raise ValueError(f"blocks={blocks} must be a power of two (theorem9)")
+    if not 0 <= moved <= blocks:
+        raise ValueError(f"moved={moved} must lie in 0..blocks={blocks} (theorem9)")
+    support = moves(hidden)
+    if int(jnp.sum(support)) > moved:
+        raise ValueError(f"moved={moved} must be at least {int(jnp.sum(support))}, the permutations that are not the identity (theorem9)")
+    plan, codes = plans.layers(blocks), compact_codes(support, moved, constant=cyclic, dtype=dtype)
+    extra = codes.shape[1] - moved - 2
+    circle = jnp.pad(jnp.eye(2, dtype=dtype), ((moved, extra), (moved, extra)))
+    angle = jnp.asarray(2 * jnp.pi / blocks, dtype=dtype)
+    turn = jnp.array([[jnp.cos(angle), -jnp.sin(angle)], [jnp.sin(angle), jnp.cos(angle)]], dtype=dtype)
+    turn = jnp.pad(turn, ((moved, extra), (moved, extra)))
+    letters = jnp.eye(alphabet, dtype=dtype)
+    on_support = codes.at[:, moved:].set(0)
+    moves_letters = letters[:, hidden].transpose(1, 0, 2)  # P_i[pi_i(j), j] = 1
+    first = beta * jnp.kron(circle, letters)
+    stronger = 3 * beta if support_beta is None else support_beta
+    first += stronger * jnp.einsum("is,it,iuv->sutv", on_support, on_support, moves_letters).reshape(first.shape)
+    key_query = []
+    for number, layer in enumerate(plan):
+        empty = jnp.zeros((number + 2, number + 2, *first.shape), dtype=dtype)
+        matrix = first if number == 0 else beta * jnp.kron(turn, letters)
+        key_query.append(empty.at[0, layer.query].set(matrix))
+    readout = readouts(len(plan), jnp.kron(constant_coordinate(codes.shape[1], dtype)[:, None], letters))
+    if not cyclic:
+        ends = codes.at[:, :moved].set(0)[jnp.array([layer.hops - 1 for layer in plan], dtype=jnp.int32)]
+        at_end = jnp.einsum("hc,uv->hcuv", ends, letters).reshape(len(plan), -1, alphabet)
+        readout = jnp.eye(len(plan), len(plan) + 2, 2, dtype=dtype)[:, :, None, None] * at_end[:, None]
+    return SparseConstruction(AttentionOnly(tuple(key_query), readout, None, codes, plan=plan), cyclic)
+
+
+def moves(hidden: Hidden):
+    """Which hidden permutations are not the identity."""
+    return jnp.any(hidden != jnp.arange(hidden.shape[1], dtype=hidden.dtype), axis=1)
+
+
+def compact_codes(support, moved: int, *, constant: bool, dtype: str = "float32") -> Float[Array, "blocks code"]:
+    """The codes p_i of Theorem 9, with a constant last coordinate or without."""
+    blocks = len(support)
+    rank = jnp.cumsum(support, dtype=jnp.int32) - 1
+    one_hot = (rank[:, None] == jnp.arange(moved, dtype=jnp.int32)) & support[:, None]
+    angle = 2 * jnp.pi * jnp.arange(1, blocks + 1, dtype=dtype) / blocks
+    columns = [one_hot.astype(dtype), jnp.cos(angle)[:, None], jnp.sin(angle)[:, None]]
+    return jnp.concatenate([*columns, jnp.ones((blocks, 1), dtype=dtype)] if constant else columns, axis=1)

@@ -1,0 +1,69 @@
+"""What is looked at: loss, accuracy and error of every head, attention on the right key in every layer."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer
+
+from stairwise.papers.composition.model import AttentionOnly
+from stairwise.papers.composition.task import Composition, ideal_attention, ideal_stream
+
+
+def right_key_mass(
+    model: AttentionOnly, task: Composition, sequence: Integer[Array, "blocks alphabet"], attention: list[Array]
+) -> Float[Array, "layers tokens"]:
+    """How much each token attends to the key that it should, layer by layer, given the model's attention."""
+    if not attention:
+        return jnp.ones((0, task.tokens), dtype=model.readout.dtype)
+    ideal = ideal_attention(model.plan, task.hidden, ideal_stream(model.plan, task.hidden, sequence))
+    return jnp.stack(
+        [
+            jnp.take_along_axis(weights, keys[None], axis=0)[0]
+            for weights, keys in zip(attention, ideal, strict=False)
+        ]
+    )
+
+
+def largest_leak(
+    model: AttentionOnly, task: Composition, sequences: Integer[Array, "samples blocks alphabet"], depth: int
+) -> Float[Array, ""]:
+    """The most attention that any token of any sequence spends off its right key in the first `depth` layers."""
+    if depth == 0:
+        return jnp.zeros((), dtype=model.readout.dtype)
+
+    def leak(sequence):
+        attention = model.stream(sequence, depth).attention
+        return 1 - jnp.min(right_key_mass(model, task, sequence, attention))
+
+    return jnp.max(jax.lax.map(leak, sequences, batch_size=16))
+
+
+def evaluate(
+    model: AttentionOnly, task: Composition, sequences: Integer[Array, "samples blocks alphabet"]
+) -> dict[str, Float[Array, ""]]:
+    """Metrics of every head r (hops) and every layer (from 1) on fresh sequences, at all tokens."""
+
+    def one(sequence):
+        stream = model.stream(sequence)
+        labels = jnp.stack([task.hop_by_doubling(sequence, layer.hops).reshape(-1) for layer in model.plan])
+        log_p = jax.nn.log_softmax(model.read(stream.blocks), axis=-1)
+        of_label = jnp.take_along_axis(log_p, labels[:, :, None], axis=2)[:, :, 0]
+        right = jnp.argmax(log_p, axis=2) == labels
+        mass = right_key_mass(model, task, sequence, stream.attention)
+        return -of_label, right, -jnp.expm1(of_label), jnp.min(mass, axis=1)
+
+    loss, right, error, mass = jax.lax.map(one, sequences, batch_size=8)
+    metrics = {}
+    for head, layer in enumerate(model.plan):
+        hops = f"{layer.hops} hop{'s' if layer.hops > 1 else ''}"
+        metrics |= {
+            f"loss {hops}": jnp.mean(loss[:, head]),
+            f"accuracy {hops}": jnp.mean(right[:, head], dtype=jnp.float32),
+            f"exact match {hops}": jnp.mean(jnp.all(right[:, head], axis=1), dtype=jnp.float32),
+            f"sup error {hops}": jnp.max(error[:, head]),
+            f"mass layer {head + 1}": jnp.min(mass[:, head]),
+        }
+    return metrics
+
+
+def saturated(leak: Float[Array, ""], allowed: float) -> Bool[Array, ""]:
+    return leak <= allowed

@@ -1,0 +1,109 @@
+"""Stage gradients by counting: what autodiff gives where the layers below are saturated and right.
+
+Then every block of the stream is one-hot, and the current layer attends uniformly. With the query q, its label y and
+the tokens p whose value block shows the letter y, one in each block of letters, the gradient of the cross-entropy is
+
+    dL/dW_ab = (beta0 / T) (1/N  1  -  sum_p e_{idx_a(p)}) e_{idx_b(q)}^T,
+
+so a batch is a table of counts. Counts are integers: sums are exact, in any order, on any device.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from stairwise.papers.composition.plan import Layer
+from stairwise.papers.composition.task import ideal_stream
+from stairwise.tasks.permutations import inverse
+
+
+class Counts(NamedTuple):
+    """pairs[a, u, b, v]: how often (idx_a(p), idx_b(q)) = (u, v); queries[b, v]: how often idx_b(q) = v."""
+
+    pairs: Integer[Array, "stream tokens stream tokens"]
+    queries: Integer[Array, "stream tokens"]
+
+
+def no_counts(layer: int, tokens: int) -> Counts:
+    """Of layer `layer` (from 0), which sees the blocks up to layer+1."""
+    seen = layer + 2
+    return Counts(
+        jnp.zeros((seen, tokens, seen, tokens), dtype=jnp.int32), jnp.zeros((seen, tokens), dtype=jnp.int32)
+    )
+
+
+def add_pairs(
+    counts: Counts,
+    plan: tuple[Layer, ...],
+    layer: int,
+    hidden: Integer[Array, "blocks alphabet"],
+    sequences: Integer[Array, "samples blocks alphabet"],
+    queries: Integer[Array, " samples"],
+) -> Counts:
+    """The counts with those of a batch for the key-query matrix of a layer."""
+    blocks, alphabet = hidden.shape
+    seen, tokens = counts.queries.shape
+    offset = tokens * jnp.arange(seen, dtype=jnp.int32)
+
+    def places(sequence, query):
+        stream = ideal_stream(plan[: layer + 1], hidden, sequence)
+        label = stream[-1, query] % alphabet
+        shown = alphabet * jnp.arange(blocks, dtype=jnp.int32) + label
+        keys = inverse(stream[plan[layer].value])[shown]
+        rows = offset[:, None] + stream[:seen, keys]
+        columns = offset + stream[:seen, query]
+        return (rows[:, :, None] * (seen * tokens) + columns).reshape(-1), columns
+
+    pairs, columns = jax.vmap(places)(sequences, queries)
+    return Counts(
+        counts.pairs.reshape(-1).at[pairs.reshape(-1)].add(1).reshape(counts.pairs.shape),
+        counts.queries.reshape(-1).at[columns.reshape(-1)].add(1).reshape(counts.queries.shape),
+    )
+
+
+def key_query_gradient(
+    counts: Counts, alphabet: int, beta0: float | Float[Array, ""], samples: int | Array, dtype: str = "float32"
+) -> Float[Array, "stream stream tokens tokens"]:
+    """The mean gradient of W_KQ of the layer that was counted, blocks first."""
+    tokens = counts.queries.shape[1]
+    uniform = counts.queries[None, None].astype(dtype) / alphabet
+    excess = uniform - counts.pairs.astype(dtype)
+    return (beta0 / (tokens * samples) * excess).transpose(0, 2, 1, 3)
+
+
+def add_letters(
+    letters: Integer[Array, "stream tokens alphabet"],
+    plan: tuple[Layer, ...],
+    layer: int,
+    hidden: Integer[Array, "blocks alphabet"],
+    sequences: Integer[Array, "samples blocks alphabet"],
+    queries: Integer[Array, " samples"],
+) -> Integer[Array, "stream tokens alphabet"]:
+    """How often block b of the query shows u while the label is y, for the blocks b <= layer+2."""
+    alphabet, tokens = hidden.shape[1], hidden.size
+    offset = tokens * jnp.arange(layer + 3, dtype=jnp.int32)
+
+    def places(sequence, query):
+        column = ideal_stream(plan[: layer + 1], hidden, sequence)[:, query]
+        return (offset + column) * alphabet + column[-1] % alphabet
+
+    found = jax.vmap(places)(sequences, queries)
+    return letters.reshape(-1).at[found.reshape(-1)].add(1).reshape(letters.shape)
+
+
+def readout_gradient(
+    letters: Integer[Array, "seen tokens alphabet"], stream: int, beta0: float | Float[Array, ""], samples: int, dtype: str = "float32"
+) -> Float[Array, "stream tokens alphabet"]:
+    """The mean gradient of the current head's Psi at its start, layers up to its own saturated, those above uniform.
+
+    With Z = e^{beta0} + N - 1 it is (n - N c)/(Z M), n the number of samples that show u and c those with label y too.
+    A uniform layer writes 1/T everywhere, so blocks above show every u with weight 1/T.
+    """
+    seen, tokens, alphabet = letters.shape
+    c = letters.astype(dtype)
+    below = jnp.sum(c, axis=2, keepdims=True) - alphabet * c
+    above = jnp.sum(below[0], axis=0) / tokens
+    above = jnp.broadcast_to(above, (stream - seen, tokens, alphabet))
+    return jnp.concatenate([below, above]) / ((jnp.exp(beta0) + alphabet - 1) * samples)
