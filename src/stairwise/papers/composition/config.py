@@ -1,5 +1,6 @@
 """The configs of k-fold composition: task, Algorithms 1 and 2, thresholds, standard encoder, hardness."""
 
+import math
 from dataclasses import dataclass
 
 from stairwise.lab.config import Config, option, require
@@ -132,24 +133,35 @@ class Descent(Config):
         """Key-query steps."""
         return self.stages or self.task.layers
 
+    @property
+    def turns(self) -> int:
+        """Gradient steps in all: key-query and readout."""
+        return 2 * self.steps if self.algorithm == "curriculum" else self.steps + 1
+
 
 @dataclass(frozen=True)
 class Threshold(Config):
     """When do M samples give the right attention? The gradient of every stage on ideal inputs, looked at as M grows."""
 
     task: Task = option(Task(), "the composition")
-    block: int = option(512, "samples of one tick", low=1, high=2**20)
-    looks: tuple[int, ...] = option((4, 8, 16, 24, 32), "M in units of kN(L+1)^2 (rounded to ticks)", low=1)
+    block: int = option(128, "samples of one tick", low=1, high=2**20)
+    looks: tuple[float, ...] = option(
+        (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0), "M in units of kN(L+1)^2, rounded up to ticks", above=0.0, high=1e6
+    )
     test_sequences: int = option(40, "fresh sequences on which attention is tried, at all positions", low=1, high=2**16)
 
-    def ticks(self, look: int) -> int:
-        """Ticks after which M has reached this many units."""
-        return -(-look * self.unit // self.block)
+    def check(self) -> None:
+        require(len(self.looks) > 0, "looks must name at least one sample size")
 
     @property
     def unit(self) -> int:
         """c = kN(L+1)^2: the noise law's sample size, but for a constant and a logarithm."""
         return self.task.tokens * (self.task.layers + 1) ** 2
+
+    @property
+    def ticks(self) -> tuple[int, ...]:
+        """The ticks after which M has reached each look."""
+        return tuple(sorted({math.ceil(look * self.unit / self.block) for look in self.looks}))
 
 
 @dataclass(frozen=True)

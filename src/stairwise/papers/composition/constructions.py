@@ -1,4 +1,4 @@
-"""Weights that compute every hop exactly, but for e^{-beta}: Theorem 4, any number of blocks, and Theorem 9 corrected."""
+"""Weights that compute every hop but for e^{-beta}: Theorem 4, any number of blocks, and Theorem 9 corrected."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -69,7 +69,13 @@ class SparseConstruction(eqx.Module):
 
 
 def theorem9(
-    hidden: Hidden, moved: int, beta: float, *, support_beta: float | None = None, cyclic: bool = False, dtype: str = "float32"
+    hidden: Hidden,
+    moved: int,
+    beta: float,
+    *,
+    support_beta: float | None = None,
+    cyclic: bool = False,
+    dtype: str = "float32",
 ) -> SparseConstruction:
     """The compact weights: beta on the circle, and support_beta >> beta (3 beta, unless given) on the support.
 
@@ -83,8 +89,9 @@ def theorem9(
     if not 0 <= moved <= blocks:
         raise ValueError(f"moved={moved} must lie in 0..blocks={blocks} (theorem9)")
     support = moves(hidden)
-    if int(jnp.sum(support)) > moved:
-        raise ValueError(f"moved={moved} must be at least {int(jnp.sum(support))}, the permutations that are not the identity (theorem9)")
+    many = int(jnp.sum(support))
+    if many > moved:
+        raise ValueError(f"moved={moved} must be at least {many}, as many hidden permutations move (theorem9)")
     plan, codes = plans.layers(blocks), compact_codes(support, moved, constant=cyclic, dtype=dtype)
     extra = codes.shape[1] - moved - 2
     circle = jnp.pad(jnp.eye(2, dtype=dtype), ((moved, extra), (moved, extra)))

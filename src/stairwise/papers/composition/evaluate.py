@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer
+from jaxtyping import Array, Float, Integer
 
 from stairwise.papers.composition.model import AttentionOnly
 from stairwise.papers.composition.task import Composition, ideal_attention, ideal_stream
@@ -16,25 +16,19 @@ def right_key_mass(
         return jnp.ones((0, task.tokens), dtype=model.readout.dtype)
     ideal = ideal_attention(model.plan, task.hidden, ideal_stream(model.plan, task.hidden, sequence))
     return jnp.stack(
-        [
-            jnp.take_along_axis(weights, keys[None], axis=0)[0]
-            for weights, keys in zip(attention, ideal, strict=False)
-        ]
+        [jnp.take_along_axis(weights, keys[None], axis=0)[0] for weights, keys in zip(attention, ideal, strict=False)]
     )
 
 
-def largest_leak(
-    model: AttentionOnly, task: Composition, sequences: Integer[Array, "samples blocks alphabet"], depth: int
-) -> Float[Array, ""]:
-    """The most attention that any token of any sequence spends off its right key in the first `depth` layers."""
-    if depth == 0:
-        return jnp.zeros((), dtype=model.readout.dtype)
+def leak_by_layer(
+    model: AttentionOnly, task: Composition, sequences: Integer[Array, "samples blocks alphabet"]
+) -> Float[Array, " layers"]:
+    """The most attention that any token of any sequence spends off its right key, in each layer."""
 
     def leak(sequence):
-        attention = model.stream(sequence, depth).attention
-        return 1 - jnp.min(right_key_mass(model, task, sequence, attention))
+        return 1 - jnp.min(right_key_mass(model, task, sequence, model.attention(sequence)), axis=1)
 
-    return jnp.max(jax.lax.map(leak, sequences, batch_size=16))
+    return jnp.max(jax.lax.map(leak, sequences), axis=0)
 
 
 def evaluate(
@@ -51,7 +45,7 @@ def evaluate(
         mass = right_key_mass(model, task, sequence, stream.attention)
         return -of_label, right, -jnp.expm1(of_label), jnp.min(mass, axis=1)
 
-    loss, right, error, mass = jax.lax.map(one, sequences, batch_size=8)
+    loss, right, error, mass = jax.lax.map(one, sequences)
     metrics = {}
     for head, layer in enumerate(model.plan):
         hops = f"{layer.hops} hop{'s' if layer.hops > 1 else ''}"
@@ -63,7 +57,3 @@ def evaluate(
             f"mass layer {head + 1}": jnp.min(mass[:, head]),
         }
     return metrics
-
-
-def saturated(leak: Float[Array, ""], allowed: float) -> Bool[Array, ""]:
-    return leak <= allowed

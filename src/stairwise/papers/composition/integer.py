@@ -29,9 +29,7 @@ class Counts(NamedTuple):
 def no_counts(layer: int, tokens: int) -> Counts:
     """Of layer `layer` (from 0), which sees the blocks up to layer+1."""
     seen = layer + 2
-    return Counts(
-        jnp.zeros((seen, tokens, seen, tokens), dtype=jnp.int32), jnp.zeros((seen, tokens), dtype=jnp.int32)
-    )
+    return Counts(jnp.zeros((seen, tokens, seen, tokens), dtype=jnp.int32), jnp.zeros((seen, tokens), dtype=jnp.int32))
 
 
 def add_pairs(
@@ -76,34 +74,39 @@ def key_query_gradient(
 def add_letters(
     letters: Integer[Array, "stream tokens alphabet"],
     plan: tuple[Layer, ...],
-    layer: int,
     hidden: Integer[Array, "blocks alphabet"],
     sequences: Integer[Array, "samples blocks alphabet"],
     queries: Integer[Array, " samples"],
+    layer: int | Integer[Array, ""],
 ) -> Integer[Array, "stream tokens alphabet"]:
-    """How often block b of the query shows u while the label is y, for the blocks b <= layer+2."""
-    alphabet, tokens = hidden.shape[1], hidden.size
-    offset = tokens * jnp.arange(layer + 3, dtype=jnp.int32)
+    """How often block b of the query shows u in the ideal stream while the label of head `layer` is y."""
+    stream, tokens, alphabet = letters.shape
+    offset = tokens * jnp.arange(stream, dtype=jnp.int32)
 
     def places(sequence, query):
-        column = ideal_stream(plan[: layer + 1], hidden, sequence)[:, query]
-        return (offset + column) * alphabet + column[-1] % alphabet
+        column = ideal_stream(plan, hidden, sequence)[:, query]
+        return (offset + column) * alphabet + column[layer + 2] % alphabet
 
     found = jax.vmap(places)(sequences, queries)
     return letters.reshape(-1).at[found.reshape(-1)].add(1).reshape(letters.shape)
 
 
 def readout_gradient(
-    letters: Integer[Array, "seen tokens alphabet"], stream: int, beta0: float | Float[Array, ""], samples: int, dtype: str = "float32"
+    letters: Integer[Array, "stream tokens alphabet"],
+    layer: int | Integer[Array, ""],
+    beta0: float | Float[Array, ""],
+    samples: int,
+    dtype: str = "float32",
 ) -> Float[Array, "stream tokens alphabet"]:
-    """The mean gradient of the current head's Psi at its start, layers up to its own saturated, those above uniform.
+    """The mean gradient of head `layer`'s Psi at its start, layers up to its own saturated, those above uniform.
 
     With Z = e^{beta0} + N - 1 it is (n - N c)/(Z M), n the number of samples that show u and c those with label y too.
-    A uniform layer writes 1/T everywhere, so blocks above show every u with weight 1/T.
+    A uniform layer writes 1/T everywhere, so the blocks above show every u with weight 1/T.
     """
-    seen, tokens, alphabet = letters.shape
+    stream, tokens, alphabet = letters.shape
     c = letters.astype(dtype)
-    below = jnp.sum(c, axis=2, keepdims=True) - alphabet * c
-    above = jnp.sum(below[0], axis=0) / tokens
-    above = jnp.broadcast_to(above, (stream - seen, tokens, alphabet))
-    return jnp.concatenate([below, above]) / ((jnp.exp(beta0) + alphabet - 1) * samples)
+    shown = jnp.sum(c, axis=2, keepdims=True) - alphabet * c
+    uniform = jnp.sum(shown[0], axis=0) / tokens
+    below = jnp.arange(stream, dtype=jnp.int32) <= layer + 2
+    signal = jnp.where(below[:, None, None], shown, uniform)
+    return signal / ((jnp.exp(beta0) + alphabet - 1) * samples)

@@ -58,20 +58,29 @@ class AttentionOnly(eqx.Module):
         for layer in range(self.layers if depth is None else depth):
             scores = self._scores(layer, blocks, seen)
             attention.append(jax.nn.softmax(scores, axis=0))
-            blocks.append(self._value(layer, blocks) @ attention[-1])
+            blocks.append(jnp.matmul(self._value(layer, blocks), attention[-1], precision="highest"))
         return Stream(blocks, attention)
 
     def head(self, head: int, sequence: Sequence, query: Integer[Array, ""]) -> Float[Array, " alphabet"]:
-        """Logits of one head at one token: layers above the head are not run, its own layer for the query only.
+        """Logits of one head at one token: layers above the head's own are not run.
 
         Right while Psi of that head reads no block above its own, as it does until its own gradient step.
         """
-        blocks = self.stream(sequence, head).blocks
-        seen = self._seen(sequence)
-        weights = jax.nn.softmax(self._column_scores(head, blocks, seen, query))
-        columns = [block[:, query] for block in blocks]
-        columns.append(self._value(head, blocks) @ weights)
-        return jnp.einsum("bu,bun->n", jnp.stack(columns), self.readout[head, : head + 3], precision="highest")
+        columns = self.columns(sequence, query, head + 1)
+        return jnp.einsum("bu,bun->n", columns, self.readout[head, : head + 3], precision="highest")
+
+    def heads_at(self, sequence: Sequence, query: Integer[Array, ""]) -> Float[Array, "heads alphabet"]:
+        """Logits of all heads at one token, from one stream."""
+        return jnp.einsum("bu,hbun->hn", self.columns(sequence, query), self.readout, precision="highest")
+
+    def columns(
+        self, sequence: Sequence, query: Integer[Array, ""], depth: int | None = None
+    ) -> Float[Array, "_ width"]:
+        """All blocks of one token after `depth` layers, the last of which is run for this token only."""
+        last = (self.layers if depth is None else depth) - 1
+        blocks = self.stream(sequence, last).blocks
+        attention = jax.nn.softmax(self._column_scores(last, blocks, self._seen(sequence), query))
+        return jnp.stack([*(block[:, query] for block in blocks), self._value(last, blocks) @ attention])
 
     def heads(self, sequence: Sequence) -> Float[Array, "heads tokens alphabet"]:
         """Psi^T X: what every head says at every token."""
@@ -125,7 +134,8 @@ class AttentionOnly(eqx.Module):
         W = self.key_query[layer]
         if self.codes is not None:
             X = jnp.stack(blocks)
-            return jnp.einsum("aup,au->p", X, jnp.einsum("abuv,bv->au", W, X[:, :, query], precision="highest"))
+            rows = jnp.einsum("abuv,bv->au", W, X[:, :, query], precision="highest")
+            return jnp.einsum("aup,au->p", X, rows, precision="highest")
         rows = W[:, 0, :, query] + W[:, 1, :, seen[query]]
         if layer > 0:
             X = jnp.stack(blocks[2:])

@@ -1,14 +1,15 @@
 """Algorithm 1 (curriculum) and Algorithm 2 (mixture): single gradient steps on large batches, block by block.
 
-Curriculum: for every layer t, one step on the key-query matrices with the loss of the hop that t completes ("KQ1",
-"KQ2", ...), then one on that head's readout, on the same samples ("Psi1", ...). Mixture: L steps on all key-query
-matrices with the sum of all losses, then one on all readouts ("Psi").
+Curriculum: for every layer t, one step on the key-query matrices with the loss of the hop that t completes (KQ1, KQ2,
+...), then one on that head's readout, on the same samples (Psi1, Psi2, ...). Mixture: L steps on all key-query matrices
+with the sum of all losses, then one on all readouts (Psi).
 
-A tick adds the gradient of one block of samples. Sample n of a step is a function of seed, step and n, so that a readout
-step sees the samples of its key-query step again without storing them.
+A tick adds the gradient of one block of samples; the last tick of a step takes it. Sample n of a step is a function of
+seed, step and n, so that a readout step sees the samples of its key-query step again without storing them.
 
-On the integer path every step has two stages, of which the host takes one: by counts, where the guard has found the
-layers below saturated and right on samples of this very step, or else through soft attention ("KQ2 exact").
+The integer path begins with a stage that counts. Before every step its guard looks at the layers below, on samples of
+this very step; where they leak, nothing more is counted, and the host lets a second stage, through soft attention, go
+on from there.
 """
 
 from functools import partial
@@ -17,21 +18,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from stairwise.papers.composition.config import ALL, Descent, Task
 from stairwise.papers.composition.constructions import compact_codes, moves
-from stairwise.papers.composition.evaluate import evaluate, largest_leak
+from stairwise.papers.composition.evaluate import evaluate, leak_by_layer
 from stairwise.papers.composition.model import AttentionOnly, untrained
-from stairwise.papers.composition.rules import (
-    Rule,
-    all_readouts_rule,
-    integer_key_query_rule,
-    integer_readout_rule,
-    key_query_rule,
-    mixture_rule,
-    readout_rule,
-)
+from stairwise.papers.composition.rules import Way, counted, soft
 from stairwise.papers.composition.task import Composition, draw_hidden
 from stairwise.train.keys import at, role, role_key
 from stairwise.train.stage import Stage
@@ -39,111 +32,139 @@ from stairwise.train.stage import Stage
 Sequences = Integer[Array, "samples blocks alphabet"]
 
 
-class Progress(NamedTuple):
-    """What one stage hands to the next: the weights, and the leak of the layers that the next stage builds on."""
-
-    model: AttentionOnly
-    leak: Float[Array, ""]
-
-
 class State(NamedTuple):
-    """A gradient step under way: the weights that it starts from, and what its rule has summed so far."""
+    """Weights, and the gradient step under way.
+
+    total    what the step's samples have added so far
+    updates  largest |eta gradient| of each key-query matrix in the last step
+    taken    steps that have been taken
+    leak     what the guard saw before the step under way; sound: it was little (always true without a guard)
+    """
 
     model: AttentionOnly
     total: Any
+    updates: Float[Array, " layers"]
+    taken: Integer[Array, ""]
     leak: Float[Array, ""]
-
-
-class Turn(NamedTuple):
-    """One gradient step of an algorithm: its name, its samples, how many layers it builds on, and the ways to do it."""
-
-    name: str
-    batch: str
-    depth: int
-    ways: dict[str, Rule]
+    sound: Bool[Array, ""]
 
 
 def descent(config: Descent) -> list[Stage]:
-    """All stages of a run."""
-    turns = mixture(config) if config.algorithm == "mixture" else curriculum(config)
-    stages = []
-    for number, turn in enumerate(turns):
-        following = turns[number + 1] if number + 1 < len(turns) else None
-        for way, rule in turn.ways.items():
-            stages.append(_stage(config, turn, way, rule, first=number == 0, following=following))
-    return stages
-
-
-def curriculum(config: Descent) -> list[Turn]:
-    """Algorithm 1."""
-    turns = []
-    for t in range(config.steps):
-        key_query = {"exact": key_query_rule(config, t)}
-        readout = {"exact": readout_rule(config, t)}
-        if config.path == "integer":
-            key_query = {"integer": integer_key_query_rule(config, t)} | key_query
-            readout = {"integer": integer_readout_rule(config, t)} | readout
-        again = f"step {t}" if config.readout_batch == "same" else f"readout {t}"
-        turns += [Turn(f"KQ{t + 1}", f"step {t}", t, key_query), Turn(f"Psi{t + 1}", again, t + 1, readout)]
-    return turns
-
-
-def mixture(config: Descent) -> list[Turn]:
-    """Algorithm 2."""
-    batches = [f"step {t}" if config.fresh else "step" for t in range(config.steps)]
-    turns = [
-        Turn(f"KQ{t + 1}", batch, t, {"exact": mixture_rule(config, t)}) for t, batch in enumerate(batches)
+    """The stage through soft attention; on the integer path after the one that counts, if that has not come through."""
+    if config.path == "exact":
+        return [_stage(config, "exact", soft(config), guarded=False)]
+    return [
+        _stage(config, "integer", counted(config), guarded=True),
+        _stage(config, "exact", soft(config), guarded=False, when=partial(unfinished, config)),
     ]
-    again = batches[-1] if config.readout_batch == "same" else "readout"
-    return [*turns, Turn("Psi", again, config.steps, {"exact": all_readouts_rule(config)})]
 
 
-def _stage(config: Descent, turn: Turn, way: str, rule: Rule, *, first: bool, following: Turn | None) -> Stage:
-    def init(numbers, carry: Progress | None, key) -> State:
-        model, leak = (start(config, numbers), jnp.float32(0)) if carry is None else carry
-        return State(model, rule.zero(model), leak)
+def unfinished(config: Descent, carry: tuple[AttentionOnly, Array]) -> bool:
+    """Whether a guard has stopped the counting, in any trial of the group."""
+    return bool(np.any(np.asarray(carry[1]) < config.turns))
+
+
+def _stage(config: Descent, name: str, way: Way, *, guarded: bool, when=None) -> Stage:
+    ticks = config.ticks * config.turns
+
+    def init(numbers, carry, key) -> State:
+        model, taken = (start(config, numbers), jnp.int32(0)) if carry is None else carry
+        updates = jnp.zeros(config.task.layers, dtype=jnp.float32)
+        return State(model, way.zero(model), updates, taken, jnp.float32(0), jnp.bool_(True))
 
     def tick(numbers, state: State, key, t) -> State:
-        sequences, queries = samples(config, numbers, turn.batch, t * config.block, config.block)
-        total = rule.add(task_of(config.task, numbers), state.model, state.total, sequences, queries)
-        return state._replace(total=total)
-
-    def measure(numbers, state: State, key, t) -> dict[str, Array]:
-        task = task_of(config.task, numbers)
-        model, updates = rule.apply(numbers, state.model, state.total)
-        return evaluate(model, task, test_sequences(config, numbers)) | updates | {"leak below": state.leak}
-
-    def finish(numbers, state: State, key):
-        model = rule.apply(numbers, state.model, state.total)[0]
-        if following is None:
-            return Progress(model, state.leak), weights(model) | {"hidden": hidden_of(config.task, numbers)}
-        return Progress(model, guard(config, numbers, model, following)), {}
+        # a stage that starts the run has one clock for the whole group, which keeps branches real; a later one cannot
+        turn = state.taken if when is not None else t // config.ticks
+        if guarded:
+            state = jax.lax.cond(t % config.ticks == 0, partial(look, config, numbers, turn), lambda s: s, state)
+        add = partial(add_block, config, way, numbers, turn, t)
+        if not guarded and when is None:
+            return add(state)
+        return jax.lax.cond(state.sound & (turn < config.turns), add, lambda s: s, state)
 
     return Stage(
-        name=turn.name if way == config.path else f"{turn.name} {way}",
+        name=name,
         init=init,
         tick=tick,
-        max_ticks=config.ticks,
-        measure=measure,
-        measure_at=(0,) if first else (),
-        finish=finish,
-        when=partial(_takes, config, way) if len(turn.ways) > 1 else None,
+        max_ticks=ticks,
+        measure=partial(measure, config),
+        measure_at=tuple(range(0, ticks + 1, config.ticks)),
+        finish=partial(finish, config),
+        when=when,
     )
 
 
-def _takes(config: Descent, way: str, carry: Progress | None) -> bool:
-    """Whether a stage runs: counting needs the layers below of every member saturated (the first has none below)."""
-    sound = carry is None or bool(np.all(np.asarray(carry.leak) <= config.saturation))
-    return sound == (way == "integer")
+def look(config: Descent, numbers, turn, state: State) -> State:
+    """The guard: how much do the layers leak on which the coming step builds?"""
+    sequences, _ = samples(config, numbers, turn, 0, min(config.guard_sequences, config.samples))
+    leaks = leak_by_layer(state.model, task_of(config.task, numbers), sequences)
+    below = jnp.arange(config.task.layers, dtype=jnp.int32) < (turn + 1) // 2
+    leak = jnp.max(leaks, where=below, initial=0.0)
+    return state._replace(leak=leak, sound=state.sound & (leak <= config.saturation))
 
 
-def guard(config: Descent, numbers, model: AttentionOnly, turn: Turn) -> Float[Array, ""]:
-    """The largest leak of the layers that the coming step builds on, on the first samples that it will see."""
-    if len(turn.ways) == 1:
-        return jnp.float32(0)
-    count = min(config.guard_sequences, config.samples)
-    sequences, _ = samples(config, numbers, turn.batch, 0, count)
-    return largest_leak(model, task_of(config.task, numbers), sequences, turn.depth)
+def add_block(config: Descent, way: Way, numbers, turn, t, state: State) -> State:
+    """One block of samples; the last one of a step takes it."""
+    place = t % config.ticks
+    sequences, queries = samples(config, numbers, turn, place * config.block, config.block)
+    task, layer = task_of(config.task, numbers), layer_of(config, turn)
+
+    def key_query(t: int, state: State):
+        return way.key_query[t](task, state.model, state.total, sequences, queries)
+
+    def readout(state: State):
+        return way.readout(task, state.model, state.total, sequences, queries, layer)
+
+    branches = [*(partial(key_query, t) for t in range(len(way.key_query))), readout]
+    chosen = jnp.minimum(layer, len(way.key_query) - 1)
+    total = jax.lax.switch(jnp.where(is_readout(config, turn), len(branches) - 1, chosen), branches, state)
+
+    def take(state: State) -> State:
+        model, updates = way.apply(numbers, state.model, state.total, layer)
+        return State(model, way.zero(model), updates, state.taken + 1, state.leak, state.sound)
+
+    return jax.lax.cond(place == config.ticks - 1, take, lambda s: s, state._replace(total=total))
+
+
+def measure(config: Descent, numbers, state: State, key, t) -> dict[str, Array]:
+    """Every head and layer on fresh sequences, and the size of the last updates."""
+    metrics = evaluate(state.model, task_of(config.task, numbers), test_sequences(config, numbers))
+    metrics |= {f"update layer {layer + 1}": size for layer, size in enumerate(state.updates)}
+    return metrics | {"leak below": state.leak, "steps taken": state.taken}
+
+
+def finish(config: Descent, numbers, state: State, key):
+    arrays = weights(state.model) | {"hidden": hidden_of(config.task, numbers)}
+    return (state.model, state.taken), arrays
+
+
+# --- the order of steps: KQ1, Psi1, KQ2, ... or KQ1, KQ2, ..., Psi ----------------------------------------------------
+
+
+def step_names(config: Descent) -> list[str]:
+    """What each step moves, in order."""
+    steps = range(1, config.steps + 1)
+    if config.algorithm == "mixture":
+        return [*(f"KQ{t}" for t in steps), "Psi"]
+    return [name for t in steps for name in (f"KQ{t}", f"Psi{t}")]
+
+
+def is_readout(config: Descent, turn):
+    return turn == config.steps if config.algorithm == "mixture" else turn % 2 == 1
+
+
+def layer_of(config: Descent, turn):
+    """The layer (or head) that a step is about."""
+    return turn if config.algorithm == "mixture" else turn // 2
+
+
+def batch_of(config: Descent, turn):
+    """The number of the batch that a step sees."""
+    if config.algorithm == "curriculum":
+        return turn // 2 if config.readout_batch == "same" else turn
+    last = config.steps - 1 if config.readout_batch == "same" else config.steps
+    batch = jnp.minimum(turn, last)
+    return batch if config.fresh else jnp.where(batch == config.steps, 1, 0)
 
 
 # --- the start --------------------------------------------------------------------------------------------------------
@@ -208,9 +229,9 @@ def stored_model(config: Descent, arrays: dict[str, Any]) -> AttentionOnly:
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-def samples(config: Descent, numbers, batch: str, first, count: int) -> tuple[Sequences, Integer[Array, " samples"]]:
-    """Sequences and queries number first..first+count-1 of a batch."""
-    key = role_key(numbers["seed"], batch)
+def samples(config: Descent, numbers, turn, first, count: int) -> tuple[Sequences, Integer[Array, " samples"]]:
+    """Sequences and queries number first..first+count-1 of the batch that a step sees."""
+    key = at(role_key(numbers["seed"], "training"), batch_of(config, turn))
     return draw_samples(task_of(config.task, numbers), key, first, count)
 
 

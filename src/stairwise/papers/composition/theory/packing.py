@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Integer
 
-from stairwise.papers.composition.theory.inner import inner_products
+from stairwise.papers.composition.theory.inner import every_permutation, inner_products
 
 
 def derangements(n: int) -> int:
@@ -45,21 +45,14 @@ def volume_bound_sharper(alphabet: int, r: int) -> Fraction:
     return Fraction(math.factorial(alphabet), math.factorial(r + 1))
 
 
-def volume_sum_printed(alphabet: int, r: int) -> float:
-    """The proof's sum_{i>r} (N!/(e i!) + C(N, i)), which it bounds by N!/r!."""
-    each = (
-        math.factorial(alphabet) / (math.e * math.factorial(i)) + math.comb(alphabet, i) for i in _above(alphabet, r)
-    )
-    return sum(each)
-
-
-def _above(alphabet: int, r: int) -> range:
-    return range(r + 1, alphabet + 1)
-
-
-def log_size(blocks: int, r: int) -> float:
-    """log of (r!/4)^{k/2}."""
-    return blocks / 2 * (math.lgamma(r + 1) - math.log(4))
+def volume_step_printed(alphabet: int, r: int) -> tuple[float, float]:
+    """The two sides of the proof's sum_{i>r} (r!/i! + e r!/(i! (N-i)!)) <= sum_{i>r} 1/(i-r)!."""
+    left = right = 0.0
+    for i in range(r + 1, alphabet + 1):
+        ratio = math.factorial(r) / math.factorial(i)
+        left += ratio + math.e * ratio / math.factorial(alphabet - i)
+        right += 1 / math.factorial(i - r)
+    return left, right
 
 
 def overlap_bound(blocks: int, alphabet: int, r: int) -> float:
@@ -87,19 +80,15 @@ def pack_permutations(alphabet: int, r: int, size: int, rng: np.random.Generator
     """
     kept = np.arange(alphabet)[None]
     small = math.factorial(alphabet) <= 50_000
-    tries = _shuffled(alphabet, rng) if small else (rng.permutation(alphabet) for _ in range(200 * size))
+    tries = (rng.permutation(alphabet) for _ in range(200 * size))
+    if small:
+        tries = rng.permutation(every_permutation(alphabet))
     for candidate in tries:
         if len(kept) >= size:
             break
         if ((kept == candidate).sum(axis=1) <= r).all():
             kept = np.vstack([kept, candidate])
     return kept
-
-
-def _shuffled(alphabet: int, rng: np.random.Generator) -> np.ndarray:
-    from stairwise.papers.composition.theory.inner import every_permutation
-
-    return rng.permutation(every_permutation(alphabet))
 
 
 def pack_words(letters: int, blocks: int, size: int, rng: np.random.Generator) -> Integer[np.ndarray, "size k"]:

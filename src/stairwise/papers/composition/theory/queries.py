@@ -3,6 +3,7 @@
 From the packing of Lemma 12: either tau^2 <= 2 (2r/N)^{k/2}, or q >= (1/2) (r! r/(2N))^{k/2}, for any r.
 """
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -34,17 +35,12 @@ def sq_bound(blocks: int, alphabet: int, r: int) -> SqBound:
 
 def useful_r(alphabet: int) -> int:
     """The smallest r with r! r >= 2 N^2, which makes the query count at least N^{k/2}/2."""
-    return next(r for r in range(1, alphabet + 2) if math.factorial(r) * r >= 2 * alphabet**2)
+    return next(r for r in itertools.count(1) if math.factorial(r) * r >= 2 * alphabet**2)
 
 
 def printed_r(alphabet: int) -> int:
     """The paper's choice r = log N, rounded down (at least 1)."""
     return max(1, int(math.log(alphabet)))
-
-
-def best_bound(blocks: int, alphabet: int) -> SqBound:
-    """The bound at the corrected r; where r! r >= 2 N^2 needs an r above N/2, it is vacuous whatever r is."""
-    return sq_bound(blocks, alphabet, min(useful_r(alphabet), alphabet))
 
 
 def vacuous_for_every_r(blocks: int, alphabet: int) -> bool:

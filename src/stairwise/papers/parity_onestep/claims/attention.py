@@ -185,7 +185,7 @@ def noise_free_samples(task: Task) -> float:
 @LEDGER.theory(
     "support-law",
     kind="empirical",
-    says="beyond the paper: from n = 2V (sqrt(2 ln 2k) + sqrt(2 ln Vk))^2 ~ d ln d on, children have the largest weights",
+    says="beyond the paper: from n = 2V (sqrt(2 ln 2k) + sqrt(2 ln Vk))^2 on, ~ d ln d, all children are found",
     cases=(Support(), Support(Task(32, 16)), Support(Task(128, 16))),
 )
 def children_are_found_from_d_log_d_samples_on(config: Support, seed: int) -> Verdict:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import empty_if, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
@@ -14,13 +15,11 @@ from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import (
     LARGEST_ARRAY,
     bits_of,
-    empty_if,
     fits,
     link_of,
     power_of_two,
     tokens_of,
     tree_of,
-    under,
 )
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 

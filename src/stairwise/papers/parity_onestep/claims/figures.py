@@ -157,8 +157,7 @@ def u_shaped(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig-link",
     experiment="link",
-    says="at a realised logit of 9, poly4, cos and the ReQU links of slope 2.5 and 4 solve every seed (root sup below"
-    " .5); slope 2.1 errs at least ten times as much as poly4",
+    says="at a realised logit of 9 all links but slope 2.1 solve every seed (root sup < .5); it errs ten times poly4",
 )
 def links_compared(records: Sequence[Any]) -> Verdict:
     at_nine = [record for record in records if record.config.rate.lam == 9.0]
@@ -200,8 +199,7 @@ def tolerates_noise(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig-staircase",
     experiment="staircase",
-    says="without teacher forcing level l is solved (sup error below .5) exactly from step l on, in every seed:"
-    " integer rounding (Theorem 7) with a final root sup below 1e-3; saturating (extension) with eq. (11) exact",
+    says="level l is solved from step l on, every seed: integers (Theorem 7) to root sup < 1e-3; saturating too",
 )
 def climbs_the_staircase(records: Sequence[Any]) -> Verdict:
     rows = []
@@ -235,8 +233,7 @@ def climbs_the_staircase(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig-ablation",
     experiment="ablation",
-    says="integer rounding: the full method, 1 < eps0 < 2 and a propagated eps0 < 1 always solve; without rounding,"
-    " with eps0 < 1 taken literally or eps0 > 2 nothing is solved; without filter at most half of the seeds are",
+    says="integers: 1 < eps0 < 2 always solves, eps0 outside or no rounding never, no filter at most half the seeds",
 )
 def ablations_fail(records: Sequence[Any]) -> Verdict:
     arms = grouped(records, lambda record: record.arm)
@@ -254,8 +251,7 @@ def ablations_fail(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig-regimes",
     experiment="regimes",
-    says="no chain of thought stays at chance; teacher forcing solves in one step and is destroyed by more, unless W is"
-    " rounded; generated chains need filter and rounding, and then take log2 k steps",
+    says="no chain: chance; forced: one step, undone by more unless rounded; generated: filter, rounding, log2 k steps",
 )
 def regimes_differ(records: Sequence[Any]) -> Verdict:
     arms = grouped(records, lambda record: record.arm)
@@ -304,8 +300,7 @@ def adam_regimes(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig-oracle",
     experiment="oracle",
-    says="the gradient's variance over all parities stays below its bound (all inputs), hidden runs are the same bit"
-    " for bit, and what they return has loss at least 2 - 1/Pr(Q) and 0-1 error 1/2 on the parities hidden from it",
+    says="the variance over parities stays below its bound; hidden runs agree bit for bit and end at 0-1 error 1/2",
 )
 def oracle_hides(records: Sequence[Any]) -> Verdict:
     whole = [record for record in records if record.config.samples == 0]

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
-from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, tokens_of, tree_of, under
+from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 
 if TYPE_CHECKING:

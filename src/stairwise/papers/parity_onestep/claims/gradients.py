@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import identical
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
-from stairwise.papers.parity_onestep.claims.sizes import (
-    LARGEST_CUBE,
-    bits_of,
-    identical,
-    link_of,
-    tokens_of,
-    tree_of,
-)
+from stairwise.papers.parity_onestep.claims.sizes import LARGEST_CUBE, bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 
 if TYPE_CHECKING:

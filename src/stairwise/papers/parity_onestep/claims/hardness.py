@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import TOLERANCE, empty_if, exactly, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
-from stairwise.papers.parity_onestep.claims.sizes import (
-    TOLERANCE,
-    bits_of,
-    class_fits,
-    empty_if,
-    exactly,
-    proportional,
-    under,
-)
+from stairwise.papers.parity_onestep.claims.sizes import bits_of, class_fits, proportional
 from stairwise.papers.parity_onestep.config import Task
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stairwise.lab.checks import TOLERANCE, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
-from stairwise.papers.parity_onestep.claims.sizes import TOLERANCE, bits_of, class_fits, proportional, under
+from stairwise.papers.parity_onestep.claims.sizes import bits_of, class_fits, proportional
 from stairwise.papers.parity_onestep.config import Task
 
 if TYPE_CHECKING:

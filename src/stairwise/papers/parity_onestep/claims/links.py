@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import identical
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
-from stairwise.papers.parity_onestep.claims.sizes import SHIPPED, Linked, identical, link_of
+from stairwise.papers.parity_onestep.claims.sizes import SHIPPED, Linked, link_of
 from stairwise.papers.parity_onestep.config import LinkFunction
 
 if TYPE_CHECKING:

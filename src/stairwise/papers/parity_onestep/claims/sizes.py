@@ -1,16 +1,13 @@
 """What the claims share: the sizes they take, hypotheses, the problem that a seed means, how arrays are compared."""
 
-import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 
@@ -26,7 +23,6 @@ else:
     census = lazy("stairwise.papers.parity_onestep.theory.census")
     decomposition = lazy("stairwise.tasks.decomposition")
 
-TOLERANCE = 1e-12  # an identity, in float64
 LARGEST_CUBE = 16  # bits of a cube that is kept in float64 with all its tokens
 LARGEST_CLASS = 20_000  # parities whose gradients are all kept
 LARGEST_ARRAY = 2**26  # numbers in one array (half a GiB)
@@ -155,42 +151,3 @@ def tokens_of(tree, x: np.ndarray) -> np.ndarray:
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
-
-
-def under(violated: tuple[str, ...], verdict: Verdict) -> Verdict:
-    """The verdict of a statement with hypotheses: where they are violated, a false conclusion speaks not against it."""
-    if violated and verdict.status in ("fails", "refuted"):
-        note = "; ".join(
-            filter(None, [verdict.note, "the conclusion does not hold here, and the hypotheses are not met"])
-        )
-        verdict = dataclasses.replace(verdict, status="vacuous", note=note)
-    return dataclasses.replace(verdict, hypotheses=verdict.hypotheses + violated)
-
-
-def empty_if(condition: bool, verdict: Verdict, why: str) -> Verdict:
-    """A bound that is met because nothing could break it says nothing."""
-    if condition and verdict.status == "holds":
-        return dataclasses.replace(verdict, status="vacuous", note="; ".join(filter(None, [verdict.note, why])))
-    return verdict
-
-
-def relative_error(a: Any, b: Any) -> float:
-    """max|a-b| / max|b|, and max|a-b| where b is zero."""
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    difference, scale = np.max(np.abs(a - b), initial=0.0), np.max(np.abs(b), initial=0.0)
-    return float(difference / scale) if scale > 0 else float(difference)
-
-
-def identical(pairs: Mapping[str, tuple[Any, Any]], tolerance: float = TOLERANCE, **more: Any) -> Verdict:
-    """Holds when every pair (computed, formula) agrees relative to the formula; the largest error is measured."""
-    errors = {name: relative_error(*pair) for name, pair in pairs.items()}
-    rows = tuple({"quantity": name, "relative error": error} for name, error in errors.items())
-    largest = max(errors.values(), key=lambda error: math.inf if math.isnan(error) else error)
-    return Verdict.at_most(largest, tolerance, details=rows, **more)
-
-
-def exactly(facts: Mapping[str, bool], **more: Any) -> Verdict:
-    """Holds when no listed fact is false; how many are is measured."""
-    wrong = [name for name, true in facts.items() if not true]
-    note = more.pop("note", "") or (f"false: {', '.join(wrong)}" if wrong else "")
-    return Verdict.at_most(len(wrong), 0, note=note, **more)

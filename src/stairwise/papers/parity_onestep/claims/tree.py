@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stairwise.lab.checks import exactly
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
-from stairwise.papers.parity_onestep.claims.sizes import Sizes, bits_of, exactly, secret_of, tokens_of, tree_of
+from stairwise.papers.parity_onestep.claims.sizes import Sizes, bits_of, secret_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import Task
 
 if TYPE_CHECKING:

@@ -1,0 +1,100 @@
+"""Losses and gradients of the theory's transformer over given examples: all of them (the population), or a batch.
+
+An example is (sequence, query, labels): one token, with the label of every head. Heads and layers count from 1 here, as
+in the paper.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from stairwise.measure import population
+from stairwise.papers.composition.model import AttentionOnly
+from stairwise.papers.composition.task import Composition
+from stairwise.papers.composition.theory.inner import every_tuple
+
+
+class Examples(NamedTuple):
+    """Sequences with one queried token each, and hop^{2^{l-1}} there for every head l; `weights` of the heads' losses."""
+
+    sequence: Integer[Array, "*count blocks alphabet"]
+    query: Integer[Array, "*count"]
+    labels: Integer[Array, "*count heads"]
+    weights: Float[Array, "*count heads"]
+
+
+def labelled(hidden: np.ndarray, heads: int, sequences: np.ndarray, queries: np.ndarray) -> Examples:
+    """The examples with these sequences and tokens, all heads weighing 1."""
+    task = Composition(jnp.asarray(hidden, dtype=jnp.int32))
+
+    def labels(sequence, query):
+        return jnp.stack([task.hop(sequence, 2**head).reshape(-1)[query] for head in range(heads)])
+
+    sequence, query = jnp.asarray(sequences, dtype=jnp.int32), jnp.asarray(queries, dtype=jnp.int32)
+    found = jax.jit(jax.vmap(labels))(sequence, query)
+    return Examples(sequence, query, found, jnp.ones(found.shape, dtype=jnp.float64))
+
+
+def of_heads(examples: Examples, *heads: int) -> Examples:
+    """The examples with the losses of these heads only. Weights are data, so all choices share one compiled program."""
+    chosen = jnp.zeros(examples.weights.shape, dtype=jnp.float64).at[:, np.array(heads) - 1].set(1.0)
+    return examples._replace(weights=chosen)
+
+
+def everything(hidden: np.ndarray, heads: int) -> Examples:
+    """Every sequence with every query."""
+    sequences = every_tuple(*hidden.shape)
+    tokens = hidden.size
+    return labelled(hidden, heads, np.repeat(sequences, tokens, axis=0), np.tile(np.arange(tokens), len(sequences)))
+
+
+def drawn(hidden: np.ndarray, heads: int, samples: int, rng: np.random.Generator) -> Examples:
+    """M independent examples."""
+    k, N = hidden.shape
+    sequences = rng.permuted(np.broadcast_to(np.arange(N), (samples, k, N)), axis=2)
+    return labelled(hidden, heads, sequences, rng.integers(0, k * N, samples))
+
+
+def loss(model: AttentionOnly, example: Examples) -> Float[Array, ""]:
+    """The weighted sum of the heads' cross-entropies at one example."""
+    log_p = jax.nn.log_softmax(model.heads(example.sequence)[:, example.query], axis=1)
+    picked = jnp.take_along_axis(log_p, example.labels[:, None], axis=1)[:, 0]
+    return -jnp.sum(example.weights * picked)
+
+
+def mean_loss(model: AttentionOnly, examples: Examples) -> float:
+    return float(population.population_loss(loss, model, population.uniform(examples)))
+
+
+def mean_gradient(model: AttentionOnly, examples: Examples) -> AttentionOnly:
+    """The gradient of the mean loss, in key-query matrices and readouts (and value matrices, if there are any)."""
+    return population.population_gradient(loss, model, population.uniform(examples))
+
+
+@eqx.filter_jit
+def largest_gradients(model: AttentionOnly, examples: Examples) -> Float[Array, "count layers"]:
+    """max |gradient| of each layer's key-query matrix, example by example."""
+
+    def largest(example):
+        gradient = jax.grad(lambda matrices: loss(with_key_query(model, matrices), example))(model.key_query)
+        return jnp.stack([jnp.max(jnp.abs(matrix)) for matrix in gradient])
+
+    return jax.lax.map(largest, examples, batch_size=32)
+
+
+def with_key_query(model: AttentionOnly, matrices: tuple) -> AttentionOnly:
+    return AttentionOnly(tuple(matrices), model.readout, model.values, model.codes, plan=model.plan)
+
+
+def with_readout(model: AttentionOnly, readout: Array) -> AttentionOnly:
+    return AttentionOnly(model.key_query, readout, model.values, model.codes, plan=model.plan)
+
+
+def only_layers(model: AttentionOnly, upto: int) -> AttentionOnly:
+    """The model with W_KQ = 0 in all layers after `upto`."""
+    kept = [matrix if layer < upto else jnp.zeros_like(matrix) for layer, matrix in enumerate(model.key_query)]
+    return with_key_query(model, tuple(kept))
