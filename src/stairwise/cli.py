@@ -149,7 +149,7 @@ def one_line(error: Exception) -> str:
 def _leave(arguments: list[str], number: int) -> None:
     """Say how to go on and end the process at once: a compile that is under way cannot be unwound safely."""
     command = shlex.join(["stairwise", *arguments])
-    print(f"\nstairwise: stopped; finished trials are stored. Go on with: {command}", file=sys.stderr, flush=True)
+    print(f"\nstairwise: stopped; what is finished is stored. Go on with: {command}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(128 + number)
 

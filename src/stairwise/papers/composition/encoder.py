@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.config import Encoder
@@ -24,7 +24,7 @@ from stairwise.train.stage import Stage, every
 class State(NamedTuple):
     """The transformer, Adam's memory, and the loss of the last batch."""
 
-    model: Transformer
+    model: Any
     optimizer: Any
     loss: Float[Array, ""]
 
@@ -51,7 +51,7 @@ def training(config: Encoder) -> list[Stage]:
     ]
 
 
-def make_encoder(config: Encoder, key) -> Transformer:
+def make_encoder(config: Encoder, key: PRNGKeyArray) -> Transformer:
     task = config.task
     return Transformer(
         vocab=task.alphabet + len(config.kinds),
@@ -72,7 +72,7 @@ def adam(config: Encoder) -> optax.GradientTransformation:
 
 
 def init(config: Encoder, numbers, carry, key) -> State:
-    model = make_encoder(config, role(key, "model"))
+    model: Any = make_encoder(config, role(key, "model"))
     return State(model, adam(config).init(model), jnp.float32(0))
 
 

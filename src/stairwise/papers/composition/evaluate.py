@@ -34,7 +34,11 @@ def leak_by_layer(
 def evaluate(
     model: AttentionOnly, task: Composition, sequences: Integer[Array, "samples blocks alphabet"]
 ) -> dict[str, Float[Array, ""]]:
-    """Metrics of every head r (hops) and every layer (from 1) on fresh sequences, at all tokens."""
+    """Metrics of every head r (hops) and every layer (from 1) on fresh sequences, at all tokens.
+
+    sup error  the largest 1 - p(label)
+    mass       the least attention on the right key; attending: the share of tokens that give it more than half
+    """
 
     def one(sequence):
         stream = model.stream(sequence)
@@ -43,7 +47,7 @@ def evaluate(
         of_label = jnp.take_along_axis(log_p, labels[:, :, None], axis=2)[:, :, 0]
         right = jnp.argmax(log_p, axis=2) == labels
         mass = right_key_mass(model, task, sequence, stream.attention)
-        return -of_label, right, -jnp.expm1(of_label), jnp.min(mass, axis=1)
+        return -of_label, right, -jnp.expm1(of_label), mass
 
     loss, right, error, mass = jax.lax.map(one, sequences)
     metrics = {}
@@ -55,5 +59,6 @@ def evaluate(
             f"exact match {hops}": jnp.mean(jnp.all(right[:, head], axis=1), dtype=jnp.float32),
             f"sup error {hops}": jnp.max(error[:, head]),
             f"mass layer {head + 1}": jnp.min(mass[:, head]),
+            f"attending layer {head + 1}": jnp.mean(mass[:, head] > 0.5, dtype=jnp.float32),
         }
     return metrics

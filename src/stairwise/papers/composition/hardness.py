@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.config import Hardness
@@ -70,7 +71,7 @@ def answers(hidden: np.ndarray, tuples: np.ndarray) -> np.ndarray:
 def centred_queries(config: Hardness, seed: int, inputs: np.ndarray) -> np.ndarray:
     """d log p(y | x) / d theta for all inputs, letters and parameters, centred over letters."""
     parameters, static = eqx.partition(network(config, seed), eqx.is_array)
-    flat, restore = jax.flatten_util.ravel_pytree(parameters)
+    flat, restore = ravel_pytree(parameters)
 
     def log_p(flat, tokens):
         return jax.nn.log_softmax(eqx.combine(restore(flat), static)(tokens))

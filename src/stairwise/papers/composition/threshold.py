@@ -73,7 +73,7 @@ def measure(config: Threshold, numbers, state: State, key, t) -> dict[str, Array
             margins = jax.lax.map(partial(key_margins, config, task, layer, g), sequences)
             metrics[f"wrong layer {layer + 1}{suffix}"] = jnp.mean(margins <= 0, dtype=jnp.float32)
             metrics[f"margin layer {layer + 1}{suffix}"] = jnp.min(margins) * sizes.tokens * sizes.alphabet
-    for suffix, share in SHARED.items():
+    for suffix in SHARED:
         wrong = [metrics[f"wrong layer {n}{suffix if n > 1 else ''}"] for n in range(1, sizes.layers + 1)]
         metrics[f"wrong{suffix}"] = jnp.max(jnp.stack(wrong))
     return metrics
@@ -103,8 +103,9 @@ def key_margins(
     plan = config.task.plan
     stream = ideal_stream(plan, task.hidden, sequence)
     right = ideal_attention(plan, task.hidden, stream)[layer]
-    rows = sum(g[a][:, stream[a], :] for a in range(layer + 2))
-    scores = sum(rows[b][:, stream[b]] for b in range(layer + 2))
+    seen = range(layer + 2)
+    rows = jnp.sum(jnp.stack([g[a][:, stream[a], :] for a in seen]), axis=0)
+    scores = jnp.sum(jnp.stack([rows[b][:, stream[b]] for b in seen]), axis=0)
     here = right[None] == jnp.arange(len(right), dtype=jnp.int32)[:, None]
     return jnp.max(scores, axis=0, where=here, initial=-jnp.inf) - jnp.max(
         scores, axis=0, where=~here, initial=-jnp.inf

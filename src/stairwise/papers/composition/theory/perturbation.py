@@ -16,6 +16,21 @@ def stream_error_sharp(leaks: list[float]) -> float:
     return sum(leaks)
 
 
+def construction_error(blocks: int, alphabet: int, layers: int, beta: float, cyclic: bool) -> float:
+    """The error of Theorem 4's weights at finite beta, for the readout 1_k (x) I (cyclic) or e_{k,k} (x) I.
+
+    If the stream is off by delta, a right key leads by beta (1 - 2 delta), so each wrong one gets at most
+    e^{-beta (1 - 2 delta)}; k(N-1) of them show a wrong letter. To first order L k(N-1) e^-beta and L (kN-1) e^-beta.
+    """
+    others, misleading = blocks * alphabet - 1, blocks * (alphabet - 1)
+    error = delta = 0.0
+    for _ in range(layers):
+        share = math.exp(-beta * (1 - 2 * min(delta, 0.5)))
+        error += (misleading if cyclic else others) * share
+        delta += others * share
+    return error
+
+
 def gradient_error(width: int, layer: int, epsilon: float) -> float:
     """The perturbation term of Lemmas 20 and 25: d l eps (l = 1 in Lemma 20)."""
     return width * layer * epsilon
@@ -78,6 +93,6 @@ def mixture_cross_gradient(blocks: int, alphabet: int, layers: int, beta0: float
     return 6 * beta0 * epsilon * logs * math.exp(-power * log_size(blocks, alphabet, layers))
 
 
-def uniform_deviation(blocks: int, alphabet: int, layers: int, deviation: float) -> float:
-    """Lemma 37 in terms of the measured deviation s of untrained attention from 1/(kN): 6 beta0-free factor kNL s."""
-    return 6 * blocks * alphabet * layers * deviation
+def uniform_cross_gradient(blocks: int, alphabet: int, layers: int, beta0: float, deviation: float) -> float:
+    """Lemma 37 in terms of the deviation s of untrained attention from 1/(kN), which its eps stands for: 6 beta0 kNL s."""
+    return 6 * beta0 * blocks * alphabet * layers * deviation

@@ -84,21 +84,19 @@ def readout_gradient_printed(hidden: Hidden, head: int, beta0: float) -> Float[n
 def readout_separation(hidden: Hidden, head: int, beta0: float, rate: float) -> float:
     """The least logit of a right answer over a wrong one after the step on Psi_l.
 
-    beta0 + eta/(Zk), and at head 1 beta0 + eta/(Zk) (1 - c_i) where a value's own token misleads (j not fixed).
+    beta0 + eta/(Zk). At head 1 the token's own value v = sigma_i(j) has a say: where pi_i moves j, v is wrong and trails
+    by beta0 + eta/(Zk) (1 - c_i); where it does not, v is right and leads by beta0 + eta/(Zk) (1 + c_i).
     """
     k, N = hidden.shape
     step = rate * readout_scale(k, N, beta0)
     if head > 1:
         return beta0 + step
-    places = [
-        (c, fixed) for c, f in zip(fixed_share(hidden), fixed_points(hidden), strict=True) for fixed in _kinds(f, N)
-    ]
-    return beta0 + step * min(1 + c if fixed else min(1, 1 - c) for c, fixed in places)
-
-
-def _kinds(fixed: int, alphabet: int) -> list[bool]:
-    """Which kinds of j a permutation has: fixed ones, moved ones."""
-    return [True] * (fixed > 0) + [False] * (fixed < alphabet)
+    share, fixed = fixed_share(hidden), fixed_points(hidden)
+    leads = [1 + c for c, f in zip(share, fixed, strict=True) if f > 0]
+    leads += [1 - c for c, f in zip(share, fixed, strict=True) if f < N]
+    if N > 2 and (fixed < N).any():
+        leads.append(1.0)
+    return float(beta0 + step * min(leads))
 
 
 def plateau(alphabet: int, beta0: float) -> float:

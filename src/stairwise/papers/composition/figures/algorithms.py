@@ -1,0 +1,97 @@
+"""Algorithms 1 and 2: held-out loss after every gradient step, and how far each step moves each layer."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from stairwise.lab.plots import COLUMN
+from stairwise.papers.composition.figures.common import after_steps, colour, grouped, hops, size, step_names
+
+MARKERS = "osD^vP*"
+
+
+def curriculum(records: Sequence[Any]):
+    """Figure 3 left."""
+    figure, axes = plt.subplots(figsize=(1.5 * COLUMN, 2.7))
+    _losses(axes, records)
+    return figure
+
+
+def mixture(records: Sequence[Any]):
+    """Figure 3 middle."""
+    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.7))
+    _losses(axes, records)
+    return figure
+
+
+def any_blocks(records: Sequence[Any]):
+    """Algorithm 1 for every k, a panel each."""
+    groups = grouped(records, lambda record: size(record.config))
+    figure, panels = plt.subplots(1, len(groups), figsize=(1.25 * COLUMN * len(groups), 2.7), squeeze=False)
+    for axes, chosen in zip(panels[0], groups.values(), strict=True):
+        _losses(axes, chosen)
+    return figure
+
+
+def _losses(axes: Any, records: Sequence[Any]) -> None:
+    """One line a head and seed, against the steps by name; the plateaus that the theory knows."""
+    config = records[0].config
+    heads = [layer.hops for layer in config.task.plan]
+    for number, head in enumerate(heads):
+        for place, record in enumerate(records):
+            losses = after_steps(record, f"loss {hops(head)}")
+            axes.plot(
+                losses,
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=3.5,
+                color=colour(number),
+                alpha=0.75,
+                linewidth=1,
+                label=hops(head) if place == 0 else None,
+            )
+    N, names = config.task.alphabet, step_names(config)
+    _level(axes, math.log(N), "log N")
+    _level(axes, math.log1p((N - 1) * math.exp(-config.beta0)), "log(1+(N-1)e$^{-β_0}$)")
+    axes.set_xticks(range(len(names)), names, rotation=45 if len(names) > 7 else 0)
+    axes.set_xlim(-0.3, len(names) - 0.4)
+    axes.set_ylim(-0.06, 1.13 * math.log(N))
+    axes.set(xlabel="gradient step on", ylabel="held-out loss")
+    axes.set_title(f"{size(config)}, M={config.samples:,}, {len(records)} seeds (all shown), path: {config.path}")
+    axes.legend(loc="lower left", bbox_to_anchor=(1.0, 0.0), fontsize=6.5)
+
+
+def _level(axes: Any, height: float, label: str) -> None:
+    axes.axhline(height, color="grey", linestyle=":", linewidth=0.8)
+    axes.text(1.01, height, label, transform=axes.get_yaxis_transform(), ha="left", va="center", fontsize=6.5)
+
+
+def staircase(records: Sequence[Any]):
+    """The largest change of each key-query matrix in each step: one layer a step."""
+    config = records[0].config
+    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.7))
+    floor = 1e-32
+    layers = range(1, config.task.layers + 1)
+    for layer in layers:
+        for place, record in enumerate(records):
+            sizes = after_steps(record, f"update layer {layer}")[1 : config.steps + 1]
+            shift = 0.12 * (layer - np.mean(layers))
+            axes.plot(
+                np.arange(1, len(sizes) + 1) + shift,
+                np.maximum(sizes, floor),
+                MARKERS[layer - 1],
+                color=colour(layer - 1),
+                alpha=0.75,
+                markersize=4,
+                label=f"layer {layer}" if place == 0 else None,
+            )
+    axes.set_yscale("log")
+    axes.set_ylim(floor / 10, 1e6)
+    axes.set_yticks([1e-30, 1e-20, 1e-10, 1])
+    axes.set_xticks(range(1, config.steps + 1), step_names(config)[1 : config.steps + 1])
+    axes.set(xlabel="gradient step", ylabel=r"largest $|\eta \nabla W_{KQ}|$")
+    axes.set_title(f"{size(config)}, M={config.samples:,}, {len(records)} seeds; smallest row: exactly 0")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure

@@ -1,0 +1,258 @@
+"""Every experiment of the paper with its presets: complete hyper-parameters, nothing implied."""
+
+from dataclasses import replace
+
+from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.composition.config import Descent, Encoder, Hardness, Task, Threshold, Values
+
+HERE = "stairwise.papers.composition"
+
+
+def figure(id: str, caption: str, function: str, headline: bool = False) -> Figure:
+    return Figure(id, caption, f"{HERE}.figures.{function}", headline)
+
+
+def descent(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, Preset]) -> Experiment:
+    return Experiment(
+        id=id,
+        says=says,
+        Config=Descent,
+        program=f"{HERE}.train:descent",
+        model=f"{HERE}.train:stored_model",
+        figures=figures,
+        presets=presets,
+    )
+
+
+# --- the two algorithms -----------------------------------------------------------------------------------------------
+
+SIXTEEN = Descent(task=Task(16, 5), samples=131_072, block=1024, rate=1e6)
+CURRICULUM = descent(
+    "curriculum",
+    "Figure 3 left: Algorithm 1 learns one hop count after another, one gradient step each",
+    (figure("fig3-left", "Algorithm 1: held-out loss of every head after every step", "algorithms:curriculum", True),),
+    {
+        "quick": Preset(Descent(task=Task(8, 5), path="integer", block=2048), seeds=3),
+        "gpu": Preset(SIXTEEN, seeds=4, group=1, note="the paper's size through soft attention"),
+        "paper": Preset(SIXTEEN, seeds=8, group=1, hours=0.5, note="batch and rates are not in the paper"),
+    },
+)
+
+EIGHT = Descent(task=Task(8, 5), algorithm="mixture", samples=32_768, block=1024, rate=4e5)
+MIXTURE = descent(
+    "mixture",
+    "Figure 3 middle: Algorithm 2 learns from all hop counts at once, and still one layer a step",
+    (
+        figure("fig3-mid", "Algorithm 2: held-out loss of every head after every step", "algorithms:mixture"),
+        figure("fig-staircase", "Algorithm 2: how far each step moves each layer", "algorithms:staircase"),
+    ),
+    {
+        "quick": Preset(replace(EIGHT, task=Task(4, 4), samples=8192, block=512, rate=3e4, test_sequences=64), seeds=3),
+        "gpu": Preset(EIGHT, seeds=8, group=2, note="the paper's size"),
+        "paper": Preset(EIGHT, seeds=8, group=2, hours=0.1, note="batch and rates are not in the paper"),
+    },
+)
+
+ANY = Descent(task=Task(3, 5, any_blocks=True), path="integer", block=2048, rate=1e5)
+ANY_SIZES = {
+    "k=3": {},
+    "k=6": {"task.blocks": 6, "samples": 65_536, "rate": 4e5},
+}
+ANY_BLOCKS = descent(
+    "any-blocks",
+    "beyond the paper: Algorithm 1 where k is no power of two, with a layer for each further bit of k",
+    (figure("fig-any-blocks", "Algorithm 1 at k = 3 and 6: loss of every head", "algorithms:any_blocks"),),
+    {
+        "quick": Preset(ANY, ANY_SIZES, seeds=3),
+        "gpu": Preset(
+            replace(ANY, path="exact", block=1024),
+            ANY_SIZES | {"k=12": {"task.blocks": 12, "samples": 131_072, "rate": 2e6}},
+            seeds=5,
+            group=1,
+        ),
+        "paper": Preset(replace(ANY, path="exact", block=1024), ANY_SIZES, seeds=5, hours=0.1, note="not in the paper"),
+    },
+)
+
+SPARSE = Descent(task=Task(4, 4, moved=1), embedding="compact", samples=16_384, block=512, rate=1e5)
+
+
+def sparse_arms(blocks: int) -> dict[str, dict]:
+    compact = {f"compact, m={m}": {"task.moved": m} for m in range(0, blocks + 1, max(1, blocks // 4))}
+    return compact | {f"one-hot, m={blocks // 4}": {"embedding": "onehot", "task.moved": blocks // 4}}
+
+
+SPARSE_LEARNING = descent(
+    "sparse",
+    "beyond the paper: Algorithm 1 with the compact code of Theorem 9, m hidden permutations that move",
+    (figure("fig-sparse", "One gradient step with the compact code: attention on the right key", "sweeps:sparse"),),
+    {
+        "quick": Preset(
+            SPARSE, {name: sparse_arms(4)[name] for name in ("compact, m=0", "compact, m=1", "one-hot, m=1")}
+        ),
+        "gpu": Preset(replace(SPARSE, task=Task(8, 5, moved=2), samples=65_536, rate=4e6), sparse_arms(8), seeds=5),
+        "paper": Preset(
+            replace(SPARSE, task=Task(8, 5, moved=2), samples=65_536, rate=4e6),
+            sparse_arms(8),
+            seeds=5,
+            hours=0.2,
+            note="not in the paper",
+        ),
+    },
+)
+
+FREE = Descent(
+    task=Task(8, 5), samples=32_768, block=1024, stages=1, values=Values(free=True, noise=1.0), test_sequences=20
+)
+SCALES = {f"c={c:g}": {"values.scale": c} for c in (-0.4, 0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)}
+TRAINED = {
+    f"trained, rate {rate:g}": {"stages": 0, "values.noise": 0.0, "values.rate": rate}
+    for rate in (0.0, 1e-6, 1e-5, 1e-4)
+}
+VALUES = descent(
+    "values",
+    "beyond the paper: value matrices V = cI + noise, and V trained along",
+    (
+        figure(
+            "fig-values", "Positions learned against c of V = cI + noise, and what the signs predict", "sweeps:values"
+        ),
+        figure(
+            "fig-values-trained", "Accuracy of every head where V takes gradient steps too", "sweeps:trained_values"
+        ),
+    ),
+    {
+        "quick": Preset(replace(FREE, task=Task(4, 5), samples=8192, rate=1e5), SCALES | TRAINED, seeds=3),
+        "gpu": Preset(FREE, SCALES | TRAINED, seeds=8, group=8),
+        "paper": Preset(FREE, SCALES | TRAINED, seeds=20, group=8, hours=0.3, note="not in the paper"),
+    },
+)
+
+# --- sample sizes -----------------------------------------------------------------------------------------------------
+
+
+def sizes(*pairs: tuple[int, int]) -> dict[str, dict]:
+    return {f"k={k}, N={N}": {"task.blocks": k, "task.alphabet": N} for k, N in pairs}
+
+
+LARGE = sizes((2, 5), (4, 3), (4, 5), (4, 8), (4, 12), (8, 5), (16, 5))
+THRESHOLD = Experiment(
+    id="threshold",
+    says="the sample size M* from which attention is right, against k and N, with and without sharing positions",
+    Config=Threshold,
+    program=f"{HERE}.threshold:threshold",
+    figures=(
+        figure("fig-threshold", "Share of wrong attention against M, and M* against kN(L+1)^2", "sweeps:thresholds"),
+        figure("fig-sharing", "The same with the gradient averaged over positions", "sweeps:sharing"),
+    ),
+    presets={
+        "quick": Preset(Threshold(), sizes((2, 5), (4, 3), (4, 5), (4, 8), (8, 5)), seeds=3),
+        "gpu": Preset(
+            Threshold(
+                block=256, looks=(0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 64.0), test_sequences=80
+            ),
+            LARGE,
+            seeds=8,
+            group=8,
+        ),
+        "paper": Preset(
+            Threshold(block=512, looks=(0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), test_sequences=80),
+            LARGE | sizes((32, 5)),
+            seeds=8,
+            group=4,
+            hours=0.5,
+            note="the paper's own bound, k^4 N^6, is never near",
+        ),
+    },
+)
+
+# --- the standard transformer -----------------------------------------------------------------------------------------
+
+SMALL = Encoder(
+    task=Task(4, 4),
+    layers=2,
+    width=64,
+    heads=4,
+    hidden_multiple=2,
+    batch=64,
+    learning_rate=2e-3,
+    warm_up=50,
+    steps=400,
+    measure_every=50,
+    test_sequences=128,
+)
+HOPS = {"1, 2 and 4 hops": {"hops": (1, 2, 4)}, "4 hops only": {"hops": (4,)}}
+ENCODER = Experiment(
+    id="encoder",
+    says="Figure 3 right: a standard transformer learns 4 hops from the mixture 1, 2, 4, not from 4 hops alone",
+    Config=Encoder,
+    program=f"{HERE}.encoder:training",
+    figures=(figure("fig3-right", "A standard transformer: mixture of hops against the hardest alone", "encoder:mix"),),
+    presets={
+        "quick": Preset(SMALL, HOPS, seeds=1, note="too small for 4 hops: it shows 1 and 2; gpu shows the figure"),
+        "gpu": Preset(Encoder(), HOPS, seeds=8, group=8),
+        "paper": Preset(
+            Encoder(steps=20_000),
+            HOPS,
+            seeds=8,
+            group=8,
+            hours=0.3,
+            note="M = 1e5 is the paper's; the rest is not in it",
+        ),
+    },
+)
+
+
+def pools(*counts: int) -> dict[str, dict]:
+    return {(f"M={count:,}" if count else "fresh"): {"samples": count} for count in counts}
+
+
+REPETITION = Experiment(
+    id="repetition",
+    says="beyond the paper: the same steps on few examples repeated often, or on many seen once",
+    Config=Encoder,
+    program=f"{HERE}.encoder:training",
+    figures=(figure("fig-repetition", "Held-out accuracy against steps, by the number of examples", "encoder:pools"),),
+    presets={
+        "quick": Preset(
+            replace(SMALL, task=Task(2, 5), hops=(1, 2), test_hops=(1, 2)),
+            pools(300, 3000, 0),
+            seeds=1,
+            note="two hops only: what a minute shows is the cost of too few examples",
+        ),
+        "gpu": Preset(Encoder(), pools(10_000, 30_000, 100_000, 300_000, 1_000_000, 0), seeds=4, group=8),
+        "paper": Preset(
+            Encoder(steps=32_000),
+            pools(10_000, 30_000, 100_000, 300_000, 1_000_000, 0),
+            seeds=8,
+            group=8,
+            hours=2.0,
+            note="not in the paper; long enough to see where more data catches up",
+        ),
+    },
+)
+
+# --- hardness ---------------------------------------------------------------------------------------------------------
+
+NETWORKS = {
+    f"{network}, {hops} hop{'s' if hops > 1 else ''}": {"network": network, "hops": hops}
+    for network in ("perceptron", "encoder")
+    for hops in (1, 2, 3)
+}
+HARDNESS = Experiment(
+    id="hardness",
+    says="how much of the hidden permutations a random network's population gradient sees, against the SQ bound",
+    Config=Hardness,
+    program=f"{HERE}.hardness:gradient_variance",
+    study=True,
+    precision=64,
+    figures=(
+        figure("fig-hardness", "Variance of the gradient over hidden permutations, against k", "sweeps:hardness"),
+    ),
+    presets={
+        "quick": Preset(Hardness(), NETWORKS, seeds=2),
+        "gpu": Preset(Hardness(width=64), NETWORKS, seeds=8, note="runs on the host"),
+        "paper": Preset(Hardness(width=64), NETWORKS, seeds=8, hours=0.1, note="not in the paper"),
+    },
+)
+
+EXPERIMENTS = (CURRICULUM, MIXTURE, ENCODER, THRESHOLD, REPETITION, VALUES, SPARSE_LEARNING, ANY_BLOCKS, HARDNESS)
