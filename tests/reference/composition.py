@@ -1,4 +1,4 @@
-"""k-fold composition written out: one-hot tensors, full d x d weights, softmax over all positions, autodiff, enumeration.
+"""k-fold composition written out: one-hot tensors, full d x d weights, softmax over all positions, autodiff.
 
 Everything is counted from 0, blocks of the residual stream too. Slow and obvious.
 """

@@ -107,7 +107,7 @@ FREE = Descent(
 SCALES = {f"c={c:g}": {"values.scale": c} for c in (-0.4, 0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)}
 TRAINED = {
     f"trained, rate {rate:g}": {"stages": 0, "values.noise": 0.0, "values.rate": rate}
-    for rate in (0.0, 1e-6, 1e-5, 1e-4)
+    for rate in (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 }
 VALUES = descent(
     "values",
@@ -145,7 +145,11 @@ THRESHOLD = Experiment(
         figure("fig-sharing", "The same with the gradient averaged over positions", "sweeps:sharing"),
     ),
     presets={
-        "quick": Preset(Threshold(), sizes((2, 5), (4, 3), (4, 5), (4, 8), (8, 5)), seeds=3),
+        "quick": Preset(
+            Threshold(looks=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)),
+            sizes((2, 5), (4, 3), (4, 5), (4, 8), (8, 5)),
+            seeds=3,
+        ),
         "gpu": Preset(
             Threshold(
                 block=256, looks=(0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 64.0), test_sequences=80
@@ -188,7 +192,7 @@ ENCODER = Experiment(
     program=f"{HERE}.encoder:training",
     figures=(figure("fig3-right", "A standard transformer: mixture of hops against the hardest alone", "encoder:mix"),),
     presets={
-        "quick": Preset(SMALL, HOPS, seeds=1, note="too small for 4 hops: it shows 1 and 2; gpu shows the figure"),
+        "quick": Preset(SMALL, HOPS, seeds=1, note="too small and short for 4 hops; the gpu preset shows the figure"),
         "gpu": Preset(Encoder(), HOPS, seeds=8, group=8),
         "paper": Preset(
             Encoder(steps=20_000),
@@ -215,9 +219,9 @@ REPETITION = Experiment(
     presets={
         "quick": Preset(
             replace(SMALL, task=Task(2, 5), hops=(1, 2), test_hops=(1, 2)),
-            pools(300, 3000, 0),
-            seeds=1,
-            note="two hops only: what a minute shows is the cost of too few examples",
+            pools(100, 300, 3000, 0),
+            seeds=3,
+            note="two hops, which a CPU minute reaches",
         ),
         "gpu": Preset(Encoder(), pools(10_000, 30_000, 100_000, 300_000, 1_000_000, 0), seeds=4, group=8),
         "paper": Preset(

@@ -1,7 +1,6 @@
 """Every statement of the paper as a check: importing this package fills the ledger, and imports no JAX."""
 
 from importlib import import_module
-from importlib.util import find_spec
 
 from stairwise.papers.composition.claims.ledger import LEDGER
 
@@ -19,7 +18,6 @@ for _part in (
     "mixture",
     "figures",
 ):
-    if find_spec(f"{__name__}.{_part}"):
-        import_module(f"{__name__}.{_part}")
+    import_module(f"{__name__}.{_part}")
 
 __all__ = ["LEDGER"]

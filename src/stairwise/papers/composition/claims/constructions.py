@@ -57,22 +57,27 @@ def errors_of(task: Task, hidden: np.ndarray, betas: tuple[float, ...], sequence
 
     The latter knows the position of i = 1 only, so it is asked there only.
     """
-    pi, sequences = jnp.asarray(hidden, dtype=jnp.int32), jnp.asarray(sequences, dtype=jnp.int32)
+    pi = jnp.asarray(hidden, dtype=jnp.int32)
     composition = tasks.Composition(pi)
+    unit = constructions.any_blocks(pi, 1.0, dtype="float64")
+    own_readout = constructions.any_blocks(pi, 1.0, cyclic=False, dtype="float64").readout
 
     def one(beta, sequence):
-        network = constructions.any_blocks(pi, beta, dtype="float64")
+        network = exact.with_key_query(unit, tuple(beta * W for W in unit.key_query))
         blocks = network.stream(sequence).blocks
-        own = constructions.any_blocks(pi, beta, cyclic=False, dtype="float64").read(blocks)[:, : task.alphabet]
+        own = exact.with_readout(network, own_readout).read(blocks)[:, : task.alphabet]
         hops = jnp.stack([composition.hop(sequence, layer.hops).reshape(-1) for layer in task.plan])
         target = jax.nn.one_hot(hops, task.alphabet, dtype=jnp.float64)
         return tuple(
-            (jnp.max(jnp.abs(output - target[:, : output.shape[1]])), jnp.sum(jnp.argmax(output, axis=2) != hops[:, : output.shape[1]]))
+            (
+                jnp.max(jnp.abs(output - target[:, : output.shape[1]])),
+                jnp.sum(jnp.argmax(output, axis=2) != hops[:, : output.shape[1]]),
+            )
             for output in (network.read(blocks), own)
         )
 
     run = jax.jit(jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None)))
-    found = run(jnp.asarray(betas, dtype=jnp.float64), sequences)
+    found = run(jnp.asarray(betas, dtype=jnp.float64), jnp.asarray(sequences, dtype=jnp.int32))
     for cyclic, (error, wrong) in zip((True, False), found, strict=True):
         for index, beta in enumerate(betas):
             yield cyclic, beta, float(error[index].max()), int(wrong[index].sum())
@@ -188,8 +193,10 @@ def sparse_error(config: Sparse, hidden: np.ndarray, seed: int, cyclic: bool, pr
     built = constructions.theorem9(
         jnp.asarray(hidden, dtype=jnp.int32), m, config.beta, cyclic=cyclic, dtype="float64"
     ).model
+    codes = built.codes
+    assert codes is not None
     if printed:
-        letter = jnp.kron(built.codes[-1][:, None], jnp.eye(task.alphabet, dtype=jnp.float64))
+        letter = jnp.kron(codes[-1][:, None], jnp.eye(task.alphabet, dtype=jnp.float64))
         built = exact.with_readout(built, built.readout.at[-1, -1].set(letter))
     sequences = jnp.asarray(random_sequences(task, config.sequences, seed), dtype=jnp.int32)
     composition = tasks.Composition(jnp.asarray(hidden, dtype=jnp.int32))
@@ -198,7 +205,7 @@ def sparse_error(config: Sparse, hidden: np.ndarray, seed: int, cyclic: bool, pr
     kept = slice(None) if cyclic else slice(0, task.alphabet)
     error = np.abs(output - np.eye(task.alphabet)[labels])[:, kept].max()
     wrong = (output.argmax(axis=-1) != labels)[:, kept].sum()
-    width = built.codes.shape[1] * task.alphabet * (task.layers + 2)
+    width = codes.shape[1] * task.alphabet * (task.layers + 2)
     return float(error), int(wrong), width
 
 

@@ -31,8 +31,10 @@ else:
 
 def oracles(hidden: np.ndarray, sequences: np.ndarray, hops: int) -> tuple[np.ndarray, np.ndarray]:
     """hop_i^r(j) of every sequence by the task's two oracles."""
-    task, sequences = tasks.composition(hidden), jnp.asarray(sequences, dtype=jnp.int32)
-    both = jax.jit(jax.vmap(lambda s: (task.hop(s, hops), task.hop_by_doubling(s, hops))))(sequences)
+    task = tasks.composition(hidden)
+    both = jax.jit(jax.vmap(lambda s: (task.hop(s, hops), task.hop_by_doubling(s, hops))))(
+        jnp.asarray(sequences, dtype=jnp.int32)
+    )
     return np.asarray(both[0]), np.asarray(both[1])
 
 
@@ -47,7 +49,7 @@ def one_by_one(hidden: np.ndarray, sequence: np.ndarray, start: int, x: int) -> 
 @LEDGER.theory(
     "task-fold",
     kind="definition",
-    says="f_pi(sigma, x) = sigma_k pi_k ... sigma_1 pi_1 (x): both oracles against literal composition, all sigma and x",
+    says="f_pi(sigma, x) = sigma_k pi_k ... sigma_1 pi_1 (x): both oracles against literal composition, all sigma, x",
     cases=(Listed(Task(2, 3)), Listed(Task(4, 3)), Listed(Task(3, 3, any_blocks=True))),
 )
 def the_oracles_compose_in_the_right_order(config: Listed, seed: int) -> Verdict:
@@ -143,7 +145,7 @@ class Sharp(Sizes):
 @LEDGER.theory(
     "fig2",
     kind="illustration",
-    says="Figure 2: X^(0) holds place and value; (i,j) attends to (i, pi_i(j)), later to (i+2^{l-2}, hop_i^{2^{l-2}}(j))",
+    says="Figure 2: X^(0) holds place and value; (i,j) looks at (i, pi_i(j)), later at (i+r, hop_i^r(j)), r = 2^{l-2}",
     cases=(Sharp(), Sharp(Task(8, 3))),
 )
 def the_attention_pattern_is_the_one_drawn(config: Sharp, seed: int) -> Verdict:
@@ -156,7 +158,9 @@ def the_attention_pattern_is_the_one_drawn(config: Sharp, seed: int) -> Verdict:
         reached = 0 if number == 1 else _hops_before(task, number)
         keys = _drawn_keys(hidden, sequences, reached)
         mass = np.take_along_axis(np.asarray(weights), keys[:, None], axis=1)
-        facts[f"layer {number} ({layer.hops} hops) looks there"] = bool((np.asarray(weights).argmax(axis=1) == keys).all())
+        facts[f"layer {number} ({layer.hops} hops) looks there"] = bool(
+            (np.asarray(weights).argmax(axis=1) == keys).all()
+        )
         facts[f"layer {number} with mass above 1 - kN e^-beta"] = bool((1 - mass <= k * N * np.exp(-config.beta)).all())
     X = literal.embedding(sequences[0], task.layers).reshape(-1, task.tokens, task.tokens)
     facts["block 1 is the identity"] = bool((X[0] == np.eye(task.tokens)).all())

@@ -97,7 +97,7 @@ def mixture_helps_a_standard_transformer(records: Sequence[Any]) -> Verdict:
     if not mixed or not alone:
         return Verdict("reported", details=tuple(rows), note="one arm only: nothing to compare")
     if config.width < 128:
-        note = "a net of this size and these few steps learns 1 and 2 hops only; the gpu preset decides"
+        note = "a net of this size does not learn 4 hops in these few steps; the gpu preset decides"
         return Verdict("reported", min(mixed), details=tuple(rows), note=note)
     no = {"otherwise": "not-reproduced"}
     verdict = Verdict.worst(

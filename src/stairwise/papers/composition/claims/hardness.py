@@ -39,11 +39,10 @@ class Pairs(Config):
     def drawn(self, seed: int):
         """Pairs, the first of a tuple with itself; in each later one some blocks are equal, so that products differ."""
         rng = np.random.default_rng([seed, 10])
-        k, N = self.task.blocks, self.task.alphabet
         for index in range(self.pairs):
             one = hidden_of(self.task, seed + index)
             two = rng.permuted(one, axis=1) if index else one
-            keep = rng.random(k) < 0.5
+            keep = rng.random(self.task.blocks) < 0.5
             yield one, np.where(keep[:, None], one, two)
 
 
@@ -53,7 +52,7 @@ class Pairs(Config):
 @LEDGER.theory(
     "lem10",
     kind="identity",
-    says="<f_pi, f_rho> = prod_i (<pi_i, rho_i> - 1)/(N (N-1)^{k-1}): exact rationals by enumeration, |z| < 4 by sampling",
+    says="<f_pi, f_rho> = prod_i (<pi_i, rho_i> - 1)/(N (N-1)^{k-1}): exactly by enumeration, |z| < 4 by sampling",
     cases=(
         *(Pairs(Task(k, N, any_blocks=True)) for k, N in ((1, 3), (2, 3), (3, 3), (2, 4), (4, 2), (4, 3))),
         *(Pairs(Task(k, 5), pairs=6, samples=20_000) for k in (4, 8, 16)),
@@ -134,7 +133,7 @@ class Gram(Config):
 @LEDGER.theory(
     "sq-spectrum",
     kind="identity",
-    says="beyond the paper: the Gram operator over uniform pi has one nonzero eigenvalue 1/(N (N-1)^{2k-1}), (N-1)^{2k} times",
+    says="beyond the paper: the Gram operator has one nonzero eigenvalue, 1/(N (N-1)^{2k-1}), (N-1)^{2k} times",
     cases=tuple(Gram(Task(k, N, any_blocks=True)) for k, N in ((1, 3), (2, 3), (3, 3), (1, 4), (1, 5))),
 )
 def the_gram_operator_has_one_eigenvalue(config: Gram, seed: int) -> Verdict:
@@ -181,7 +180,7 @@ def answers_to(g: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 def aligned_query(table: np.ndarray, index: int) -> np.ndarray:
     """The query that correlates best with one function: 1(y = f_pi) - 1/N, normalised."""
-    count, N = table.shape[1], table.shape[2]
+    N = table.shape[2]
     g = np.eye(N)[table[index]] - 1 / N
     g = g - g.mean(axis=0)
     return g / np.sqrt((g**2).sum(axis=2).mean())
@@ -190,7 +189,7 @@ def aligned_query(table: np.ndarray, index: int) -> np.ndarray:
 @LEDGER.theory(
     "thm5-average",
     kind="bound",
-    says="beyond the paper: every normalised query has E_pi[answer^2] <= 1/(N (N-1)^{2k-1}), so q >= delta tau^2 N (N-1)^{2k-1}",
+    says="beyond the paper: no normalised query has E_pi[answer^2] above 1/(N (N-1)^{2k-1})",
     cases=(Queries(Task(2, 3)), Queries(Task(1, 4)), Queries(Task(3, 3, any_blocks=True), queries=5)),
 )
 def no_query_sees_much_on_average(config: Queries, seed: int) -> Verdict:
@@ -212,7 +211,7 @@ def no_query_sees_much_on_average(config: Queries, seed: int) -> Verdict:
 @LEDGER.theory(
     "appB-center",
     kind="identity",
-    says="Appendix B: centring a query subtracts (1/N^2) sum_{x,y} E_sigma g(sigma, x, y) from its answer, whatever pi is",
+    says="Appendix B: centring a query subtracts (1/N^2) sum_{x,y} E_sigma g(sigma, x, y), whatever pi is",
     cases=(Gram(Task(2, 3)), Gram(Task(1, 4)), Gram(Task(4, 2))),
 )
 def centring_a_query_hides_nothing(config: Gram, seed: int) -> Verdict:
@@ -244,7 +243,7 @@ class SqLearner(Config):
 @LEDGER.theory(
     "thm5",
     kind="bound",
-    says="a statistical-query learner needs tau^2 <= 2 (2r/N)^{k/2} or q >= (r! r/(2N))^{k/2}/2; with r! r >= 2N^2 both N^{Omega(k)}",
+    says="a statistical-query learner needs tau^2 <= 2 (2r/N)^{k/2} or q >= (r! r/(2N))^{k/2}/2 (r! r >= 2N^2)",
     cases=tuple(SqLearner(16, N) for N in (100, 1000, 10_000)),
 )
 def queries_or_tolerance(config: SqLearner, seed: int) -> Verdict:

@@ -17,7 +17,6 @@ from stairwise.papers.composition.claims.sizes import (
     few_tokens,
     hidden_of,
     random_sequences,
-    several_blocks,
     small_start,
 )
 from stairwise.papers.composition.config import Task
@@ -81,14 +80,17 @@ def noise_of(config: Noise, seed: int, layer: int) -> Verdict:
                 "M": samples,
                 "rms / law": rms / noise.entry_std(task.blocks, task.alphabet, samples),
                 "largest entry sqrt(M)": largest * math.sqrt(samples),
-                "largest / bound": largest / noise.concentration_bound(task.blocks, task.alphabet, samples, config.failure),
+                "largest / bound": largest
+                / noise.concentration_bound(task.blocks, task.alphabet, samples, config.failure),
             }
         )
     off = max(abs(math.log(row["rms / law"])) for row in rows)
     spread = [row["largest entry sqrt(M)"] for row in rows]
     return Verdict.worst(
         {
-            "largest entry over its bound": Verdict.at_most(max(row["largest / bound"] for row in rows), 1.0, details=tuple(rows)),
+            "largest entry over its bound": Verdict.at_most(
+                max(row["largest / bound"] for row in rows), 1.0, details=tuple(rows)
+            ),
             "rms off the law sqrt((N-1)/(kN^3 M)), log": Verdict.at_most(off, math.log(1.15)),
             "largest entry times sqrt(M), spread": Verdict.at_most(max(spread) / min(spread), 2.0),
         }
@@ -155,11 +157,15 @@ def perturbed(config: Leaky, seed: int, layer: int) -> Verdict:
     for beta in config.betas:
         built = constructions.any_blocks(jnp.asarray(hidden, dtype=jnp.int32), beta, dtype="float64")
         network = exact.with_readout(exact.only_layers(built, layer - 1), ideal.readout)
-        epsilon = 2 * float(streams.deviation(network, hidden, random_sequences(task, 50, seed)).leak[: layer - 1].max())
+        epsilon = 2 * float(
+            streams.deviation(network, hidden, random_sequences(task, 50, seed)).leak[: layer - 1].max()
+        )
         difference = exact.mean_gradient(network, examples).key_query[layer - 1] - reference
         found = task.tokens / config.beta0 * float(jnp.max(jnp.abs(difference)))
         bound = perturbation.gradient_error(noise.width_of(task.blocks, task.alphabet), max(1, layer - 1), epsilon)
-        rows.append({"beta": beta, "eps": epsilon, "change of g-hat": found, "bound": bound, "over eps": found / epsilon})
+        rows.append(
+            {"beta": beta, "eps": epsilon, "change of g-hat": found, "bound": bound, "over eps": found / epsilon}
+        )
     worst = max(rows, key=lambda row: row["change of g-hat"] / row["bound"])
     verdict = Verdict.at_most(worst["change of g-hat"], worst["bound"], details=tuple(rows))
     return under(small_start(config.beta0), verdict)
@@ -219,6 +225,8 @@ def a_few_samples_are_enough(config: Rule, seed: int) -> Verdict:
         )
         wrong += int((margins <= 0).sum())
         law = noise.margin_over_noise(task.blocks, task.alphabet, samples, layer)
-        rows.append({"layer": layer, "wrong": float(np.mean(margins <= 0)), "least margin": float(margins.min()), "z": law})
+        rows.append(
+            {"layer": layer, "wrong": float(np.mean(margins <= 0)), "least margin": float(margins.min()), "z": law}
+        )
     note = f"M = {samples}; the theorem asks for k^4 N^6 = {noise.samples_theorem(task.blocks, task.alphabet)}"
     return Verdict.at_most(wrong, 0, otherwise="not-reproduced", details=tuple(rows), note=note)

@@ -74,7 +74,9 @@ def many_compositions_hardly_agree(config: Packing, seed: int) -> Verdict:
     }
     verdict = Verdict.worst({"overlap": Verdict.at_most(overlap, bound, details=(row,)), "facts": exactly(facts)})
     says_nothing = config.target <= 1 or bound >= 1
-    return empty_if(says_nothing, verdict, "one function, or an overlap bound of 1 or more: 2r < N and r >= 4 are needed")
+    return empty_if(
+        says_nothing, verdict, "one function, or an overlap bound of 1 or more: 2r < N and r >= 4 are needed"
+    )
 
 
 def _volume_facts(alphabet: int) -> dict[str, bool]:
@@ -103,7 +105,7 @@ class Volumes(Config):
 @LEDGER.theory(
     "lem12-printed",
     kind="bound",
-    says="as printed in the proof: sum_{i>r} (r!/i! + e r!/(i!(N-i)!)) <= sum_{i>r} 1/(i-r)!; |<f, f'>| <= ((r-1)/(N-1))^{k/2}",
+    says="as printed: sum_{i>r} (r!/i! + e r!/(i!(N-i)!)) <= sum_{i>r} 1/(i-r)!; |<f, f'>| <= ((r-1)/(N-1))^{k/2}",
     cases=Volumes(),
 )
 def two_steps_of_the_proof_are_false(config: Volumes, seed: int) -> Verdict:
@@ -145,7 +147,7 @@ class Corollary(Config):
 @LEDGER.theory(
     "cor13",
     kind="bound",
-    says="log-many functions kN log N lie pairwise at squared distance 1/2 or more (r = N/8; says something from N = 24 on)",
+    says="(r!/4)^{k/2} functions, r = N/8, lie pairwise at squared distance 1/2 or more (N >= 24, or it says nothing)",
     cases=(Corollary(), Corollary(4, 24), Corollary(2, 40), Corollary(2, 48), Corollary(4, 16)),
 )
 def many_compositions_lie_far_apart(config: Corollary, seed: int) -> Verdict:
@@ -183,7 +185,7 @@ class Erm(Config):
 @LEDGER.theory(
     "rem6",
     kind="bound",
-    says="Theta(Nk) samples suffice information-theoretically: brute force over all pi ends between two explicit counts",
+    says="Theta(Nk) samples suffice information-theoretically: brute force over all pi ends between two counts",
     cases=(Erm(), Erm(Task(3, 3, any_blocks=True)), Erm(Task(2, 4), repeats=100)),
 )
 def few_samples_name_the_hidden_permutations(config: Erm, seed: int) -> Verdict:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stairwise.lab.checks import identical, under
+from stairwise.lab.checks import identical
 from stairwise.lab.config import require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
@@ -61,7 +61,9 @@ def stepped(config: OneStep, seed: int, heads: range, trained: int) -> Verdict:
     """The gradients, and the gap that a step of the lemma's size leaves."""
     task = config.task
     require(not doubling(task), f"task.blocks={task.blocks} must be a power of two")
-    require(task.layers >= heads[0], f"task.blocks={task.blocks} must be at least {2 ** (heads[0] - 1)} for head {heads[0]}")
+    require(
+        task.layers >= heads[0], f"task.blocks={task.blocks} must be at least {2 ** (heads[0] - 1)} for head {heads[0]}"
+    )
     hidden = with_fixed_points(task, seed)
     pairs = readout_pairs(task, hidden, config.beta0, trained, heads)
     rate = noise.learning_rate_theorem(task.blocks, task.alphabet, config.beta0, config.epsilon)
@@ -103,7 +105,9 @@ def the_printed_first_readout_lacks_a_block(config: Start, seed: int) -> Verdict
     printed = padded(population.readout_gradient_printed(hidden, 1, config.beta0), task.layers + 2)
     error = float(np.abs(found - printed).max() / np.abs(printed).max())
     row = {"hidden": str(hidden.tolist()), "block 2, largest": float(np.abs(found[1]).max())}
-    note = "the residual stream still holds sigma_i(j); harmless to the argmax, since c_i < 1 unless pi_i is the identity"
+    note = (
+        "the residual stream still holds sigma_i(j); harmless to the argmax, since c_i < 1 unless pi_i is the identity"
+    )
     return Verdict.at_most(error, 1e-12, otherwise="refuted", details=(row,), note=note)
 
 
@@ -131,7 +135,7 @@ def later_readouts_have_one_block(config: OneStep, seed: int) -> Verdict:
 @LEDGER.theory(
     "lem36",
     kind="identity",
-    says="Lemma 36: after mixture training one step on all readouts at once answers every hop (block 2 of head 1 included)",
+    says="Lemma 36: after mixture training one step on all readouts at once answers every hop",
     cases=tuple(OneStep(Task(k, N)) for k, N in SIZES),
 )
 def all_readouts_learn_at_once(config: OneStep, seed: int) -> Verdict:

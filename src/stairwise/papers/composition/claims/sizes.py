@@ -78,7 +78,9 @@ def doubling(task: Task) -> tuple[str, ...]:
 
 def distinct(task: Task) -> tuple[str, ...]:
     """With two letters half of the hidden tuples (or more) give the same function."""
-    return () if task.alphabet > 2 else (f"task.alphabet={task.alphabet} must be at least 3 (2 letters are degenerate)",)
+    return (
+        () if task.alphabet > 2 else (f"task.alphabet={task.alphabet} must be at least 3 (2 letters are degenerate)",)
+    )
 
 
 def small_start(beta0: float) -> tuple[str, ...]:

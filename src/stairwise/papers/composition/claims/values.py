@@ -87,7 +87,7 @@ class ValueBlock(Start):
 @LEDGER.theory(
     "value-signal",
     kind="identity",
-    says="beyond the paper: a value block V multiplies the first signal of position i by a_i - b_i, up to a constant in each block",
+    says="beyond the paper: a value block V multiplies the first signal of position i by a_i - b_i (up to constants)",
     cases=(ValueBlock(Task(2, 3)), ValueBlock(Task(2, 3), scale=0.0), ValueBlock(Task(2, 4), noise=0.0)),
 )
 def a_value_block_scales_the_signal(config: ValueBlock, seed: int) -> Verdict:
@@ -102,7 +102,7 @@ def a_value_block_scales_the_signal(config: ValueBlock, seed: int) -> Verdict:
     examples = exact.of_heads(exact.everything(hidden, task.layers), 1)
     found = np.asarray(exact.mean_gradient(network, examples).key_query[0])[0, 0].reshape(k, N, k, N)
     plain = population.key_query_gradient(hidden, 1, config.beta0)[0, 0].reshape(k, N, k, N)
-    factors = np.asarray(values.signal_factors(jnp.asarray(V), k, N))
+    factors = values.signal_factors(V, k, N)
     # an arbitrary V makes the first outputs uneven, which adds a constant to all keys of a position
     own = [found[i, :, i, :] - found[i, :, i, :].mean() for i in range(k)]
     pairs = {f"position {i}": (own[i], factors[i] * plain[i, :, i, :]) for i in range(k)}

@@ -52,6 +52,6 @@ def pools(records: Sequence[Any]):
         axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
         axes.set(xlabel="step", ylabel="held-out accuracy", ylim=(0, 1.03), title=hops(hop))
         count_axis(axes)
-    panels[0][-1].legend(loc="lower right")
+    panels[0][0].legend(loc="lower right", bbox_to_anchor=(1, 0.1))
     figure.suptitle(f"{describe(config)}.  {seeds_note(records)}", fontsize=7)
     return figure

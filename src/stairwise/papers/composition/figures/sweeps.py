@@ -59,7 +59,7 @@ def sharing(records: Sequence[Any]):
     right.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
     right.minorticks_off()
     right.set_xticks(range(2, max(r.config.task.layers for r in records) + 1))
-    right.legend(loc="upper left", fontsize=6)
+    right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
     return figure
 
 

@@ -53,7 +53,7 @@ def samples_until_unique(hidden: np.ndarray, candidates: np.ndarray, rng: np.ran
     alive, samples = candidates, 0
     while len(alive) > 1 and samples < LARGEST_SAMPLES:
         sequence = rng.permuted(np.broadcast_to(np.arange(N), (k, N)), axis=1)
-        x = rng.integers(N)
+        x = int(rng.integers(N))
         answers = answers_of(alive, sequence, x)
         alive = alive[answers == fold(hidden, sequence[None])[0, x]]
         samples += 1

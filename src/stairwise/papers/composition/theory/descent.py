@@ -19,7 +19,8 @@ class Taken(NamedTuple):
 
 def start(hidden: np.ndarray, beta0: float) -> AttentionOnly:
     """W_KQ = 0 and the readouts' start, in double precision."""
-    return untrained(plans.layers(hidden.shape[0]), *hidden.shape, beta0, dtype="float64")
+    blocks, alphabet = hidden.shape
+    return untrained(plans.layers(blocks), blocks, alphabet, beta0, dtype="float64")
 
 
 def key_query_step(model: AttentionOnly, examples: exact.Examples, rate: float, *heads: int):

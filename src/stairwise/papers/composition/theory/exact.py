@@ -19,7 +19,7 @@ from stairwise.papers.composition.theory.inner import every_tuple
 
 
 class Examples(NamedTuple):
-    """Sequences with one queried token each, and hop^{2^{l-1}} there for every head l; `weights` of the heads' losses."""
+    """Sequences with one queried token each, hop^{2^{l-1}} there for every head l, and how much its loss counts."""
 
     sequence: Integer[Array, "*count blocks alphabet"]
     query: Integer[Array, "*count"]

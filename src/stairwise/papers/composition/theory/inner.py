@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Integer
 
-Tuple = Sequence[Sequence[int]]  # k permutations of 0..N-1
+Tuple = Sequence[Sequence[int]] | np.ndarray  # k permutations of 0..N-1
 
 
 def every_permutation(alphabet: int) -> Integer[np.ndarray, "count alphabet"]:
@@ -54,7 +54,7 @@ def inner_product_printed(hidden: Tuple, other: Tuple) -> Fraction:
 
 def inner_products(hidden: Integer[np.ndarray, "k N"], others: Integer[np.ndarray, "count k N"]) -> np.ndarray:
     """<f_pi, f_rho> of one tuple with many, in floating point."""
-    k, N = hidden.shape
+    N = hidden.shape[1]
     factors = (hidden[None] == others).sum(axis=2) - 1
     return np.prod(factors / (N - 1), axis=1) * (N - 1) / N
 

@@ -94,5 +94,5 @@ def mixture_cross_gradient(blocks: int, alphabet: int, layers: int, beta0: float
 
 
 def uniform_cross_gradient(blocks: int, alphabet: int, layers: int, beta0: float, deviation: float) -> float:
-    """Lemma 37 in terms of the deviation s of untrained attention from 1/(kN), which its eps stands for: 6 beta0 kNL s."""
+    """Lemma 37 in terms of what eps stands for, the distance s of untrained attention from 1/(kN): 6 beta0 kNL s."""
     return 6 * beta0 * blocks * alphabet * layers * deviation

@@ -84,8 +84,8 @@ def readout_gradient_printed(hidden: Hidden, head: int, beta0: float) -> Float[n
 def readout_separation(hidden: Hidden, head: int, beta0: float, rate: float) -> float:
     """The least logit of a right answer over a wrong one after the step on Psi_l.
 
-    beta0 + eta/(Zk). At head 1 the token's own value v = sigma_i(j) has a say: where pi_i moves j, v is wrong and trails
-    by beta0 + eta/(Zk) (1 - c_i); where it does not, v is right and leads by beta0 + eta/(Zk) (1 + c_i).
+    beta0 + eta/(Zk). At head 1 the token's own value v = sigma_i(j) has a say: where pi_i moves j, v is wrong and
+    trails by beta0 + eta/(Zk) (1 - c_i); where it does not, v is right and leads by beta0 + eta/(Zk) (1 + c_i).
     """
     k, N = hidden.shape
     step = rate * readout_scale(k, N, beta0)
