@@ -169,11 +169,11 @@ def large(blocks: int, alphabet: int) -> None:
     """Algorithm 1 by counts at k = 64, with evaluation, from a cold start."""
     task = Task(blocks, alphabet)
     block = 1024
-    needed = 32 * task.tokens * (task.layers + 1) ** 2
+    needed = 48 * task.tokens * (task.layers + 1) ** 2
     samples = -(-needed // block) * block
     margin = (alphabet - 1) / (blocks * alphabet**2) / task.tokens
     config = Descent(
-        task=task, path="integer", samples=samples, block=block, rate=200 / margin, guard_sequences=4, test_sequences=4
+        task=task, path="integer", samples=samples, block=block, rate=2000 / margin, guard_sequences=4, test_sequences=4
     )
     static, numbers = split(config)
     began, marks = time.perf_counter(), []
@@ -182,7 +182,8 @@ def large(blocks: int, alphabet: int) -> None:
         def progress(self, stage, tick, max_ticks, metrics):
             marks.append((tick, time.perf_counter() - began))
 
-    outcome = Program(train.descent(static)).run([Member(0, numbers)], Clock())[0]
+    counting = train.descent(static)[:1]  # where its guard stops it, it stays: soft attention at k=64 needs a large GPU
+    outcome = Program(counting).run([Member(0, numbers)], Clock())[0]
     total = time.perf_counter() - began
     last = config.ticks * (config.turns - 2)  # the last key-query step begins here
     times = dict(marks)
@@ -192,7 +193,8 @@ def large(blocks: int, alphabet: int) -> None:
         for layer in task.plan
     }
     facts |= {"samples a step": samples, "last key-query step, s": round(stage, 1), "whole run, s": round(total, 1)}
-    facts |= {"peak, MB": peak_here(), "stages": sorted(set(outcome.stage))}
+    facts |= {"peak, MB": peak_here(), "steps taken": f"{outcome.last('steps taken'):.0f} of {config.turns}"}
+    facts |= {"leak below the last step": outcome.last("leak below")}
     print(json.dumps({"title": f"k={blocks} N={alphabet}, integer path, compile and evaluation included", **facts}))
 
 
@@ -202,7 +204,7 @@ def peak_here() -> float:
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--blocks", type=int)
     arguments.add_argument("--alphabet", type=int, default=5)
     arguments.add_argument("--batch", type=int, default=16, help="samples of one dense or structured gradient")

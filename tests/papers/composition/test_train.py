@@ -42,12 +42,11 @@ def ideal_below(hidden, depth, beta0):
 def test_counts_give_the_gradients_of_autodiff_where_the_layers_below_are_saturated(size, t):
     with jax.enable_x64(True):
         hidden, beta0 = draw_hidden(jax.random.key(5), *size), 0.8
-        task = Composition(hidden)
-        sequences, queries = train.draw_samples(task, jax.random.key(1), 0, 64)
+        sequences, queries = train.draw_samples(Composition(hidden), jax.random.key(1), 0, 64)
 
         @jax.jit
-        def key_query_gradients():
-            model = ideal_below(hidden, t, beta0)
+        def key_query_gradients(hidden, sequences, queries):
+            task, model = Composition(hidden), ideal_below(hidden, t, beta0)
 
             def loss(W):
                 changed = replace(model, key_query=(*model.key_query[:t], W, *model.key_query[t + 1 :]))
@@ -58,8 +57,8 @@ def test_counts_give_the_gradients_of_autodiff_where_the_layers_below_are_satura
             return counted, jax.grad(loss)(model.key_query[t])
 
         @jax.jit
-        def readout_gradients():
-            model = ideal_below(hidden, t + 1, beta0)
+        def readout_gradients(hidden, sequences, queries):
+            task, model = Composition(hidden), ideal_below(hidden, t + 1, beta0)
             columns = jax.vmap(model.columns)(sequences, queries)
             labels = jax.vmap(partial(rules.labels_at, task, model))(sequences, queries)[:, t]
 
@@ -72,7 +71,7 @@ def test_counts_give_the_gradients_of_autodiff_where_the_layers_below_are_satura
             return counted, jax.grad(loss)(model.readout[t])
 
         for gradients in (key_query_gradients, readout_gradients):
-            counted, differentiated = gradients()
+            counted, differentiated = gradients(hidden, sequences, queries)
             assert np.abs(counted).max() > 1e-4
             assert np.abs(counted - differentiated).max() < 1e-14
 

@@ -1,11 +1,15 @@
 """Weights that compute every hop but for e^{-beta}: Theorem 4, any number of blocks, and Theorem 9 corrected."""
 
+from functools import partial
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from stairwise.papers.composition import plan as plans
-from stairwise.papers.composition.model import AttentionOnly, constant_coordinate, readouts
+from stairwise.papers.composition.model import AttentionOnly, readouts
 from stairwise.papers.composition.task import shift
 
 Hidden = Integer[Array, "blocks alphabet"]
@@ -88,33 +92,39 @@ def theorem9(
         raise ValueError(f"blocks={blocks} must be a power of two (theorem9)")
     if not 0 <= moved <= blocks:
         raise ValueError(f"moved={moved} must lie in 0..blocks={blocks} (theorem9)")
-    support = moves(hidden)
-    many = int(jnp.sum(support))
-    if many > moved:
-        raise ValueError(f"moved={moved} must be at least {many}, as many hidden permutations move (theorem9)")
-    plan, codes = plans.layers(blocks), compact_codes(support, moved, constant=cyclic, dtype=dtype)
-    extra = codes.shape[1] - moved - 2
-    circle = jnp.pad(jnp.eye(2, dtype=dtype), ((moved, extra), (moved, extra)))
-    angle = jnp.asarray(2 * jnp.pi / blocks, dtype=dtype)
-    turn = jnp.array([[jnp.cos(angle), -jnp.sin(angle)], [jnp.sin(angle), jnp.cos(angle)]], dtype=dtype)
-    turn = jnp.pad(turn, ((moved, extra), (moved, extra)))
-    letters = jnp.eye(alphabet, dtype=dtype)
-    on_support = codes.at[:, moved:].set(0)
-    moves_letters = letters[:, hidden].transpose(1, 0, 2)  # P_i[pi_i(j), j] = 1
-    first = beta * jnp.kron(circle, letters)
-    stronger = 3 * beta if support_beta is None else support_beta
-    first += stronger * jnp.einsum("is,it,iuv->sutv", on_support, on_support, moves_letters).reshape(first.shape)
+    permutations = np.asarray(hidden)
+    support = (permutations != np.arange(alphabet)).any(axis=1)
+    if support.sum() > moved:
+        raise ValueError(f"moved={moved} must be at least {support.sum()}, as many hidden permutations move (theorem9)")
+    plan, letters = plans.layers(blocks), np.eye(alphabet)
+    codes = np.asarray(compact_codes(jnp.asarray(support), moved, constant=cyclic, dtype=dtype))
+    code, circle = codes.shape[1], slice(moved, moved + 2)
+    same, turn = np.zeros((code, code)), np.zeros((code, code))
+    cosine, sine = np.cos(2 * np.pi / blocks), np.sin(2 * np.pi / blocks)
+    same[circle, circle], turn[circle, circle] = np.eye(2), [[cosine, -sine], [sine, cosine]]
+    first = beta * np.kron(same, letters)
+    for block in np.flatnonzero(support):
+        named = np.zeros((code, code))
+        named[:moved, :moved] = np.diag(codes[block, :moved])
+        stronger = 3 * beta if support_beta is None else support_beta
+        first += stronger * np.kron(named, letters[:, permutations[block]])  # P[pi(j), j] = 1
     key_query = []
     for number, layer in enumerate(plan):
-        empty = jnp.zeros((number + 2, number + 2, *first.shape), dtype=dtype)
-        matrix = first if number == 0 else beta * jnp.kron(turn, letters)
-        key_query.append(empty.at[0, layer.query].set(matrix))
-    readout = readouts(len(plan), jnp.kron(constant_coordinate(codes.shape[1], dtype)[:, None], letters))
-    if not cyclic:
-        ends = codes.at[:, :moved].set(0)[jnp.array([layer.hops - 1 for layer in plan], dtype=jnp.int32)]
-        at_end = jnp.einsum("hc,uv->hcuv", ends, letters).reshape(len(plan), -1, alphabet)
-        readout = jnp.eye(len(plan), len(plan) + 2, 2, dtype=dtype)[:, :, None, None] * at_end[:, None]
-    return SparseConstruction(AttentionOnly(tuple(key_query), readout, None, codes, plan=plan), cyclic)
+        matrix = np.zeros((number + 2, number + 2, *first.shape))
+        matrix[0, layer.query] = first if number == 0 else beta * np.kron(turn, letters)
+        key_query.append(jnp.asarray(matrix, dtype=dtype))
+    readout = np.zeros((len(plan), len(plan) + 2, code * alphabet, alphabet))
+    for head, layer in enumerate(plan):
+        reads = np.zeros(code)
+        if cyclic:
+            reads[-1] = 1
+        else:
+            reads[circle] = codes[layer.hops - 1, circle]
+        readout[head, head + 2] = np.kron(reads[:, None], letters)
+    model = AttentionOnly(
+        tuple(key_query), jnp.asarray(readout, dtype=dtype), None, jnp.asarray(codes, dtype=dtype), plan=plan
+    )
+    return SparseConstruction(model, cyclic)
 
 
 def moves(hidden: Hidden):
@@ -122,6 +132,7 @@ def moves(hidden: Hidden):
     return jnp.any(hidden != jnp.arange(hidden.shape[1], dtype=hidden.dtype), axis=1)
 
 
+@partial(jax.jit, static_argnames=("moved", "constant", "dtype"))
 def compact_codes(support, moved: int, *, constant: bool, dtype: str = "float32") -> Float[Array, "blocks code"]:
     """The codes p_i of Theorem 9, with a constant last coordinate or without."""
     blocks = len(support)

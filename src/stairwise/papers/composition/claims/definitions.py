@@ -95,7 +95,7 @@ def random_model(config: Weights, seed: int):
     "def2",
     kind="definition",
     says="a head is X + W_OV X S(X^T W_KQ X), softmax over keys (Definition 2): the structured layer equals it",
-    cases=(Weights(Task(2, 3)), Weights(Task(4, 3)), Weights(Task(1, 4))),
+    cases=(Weights(Task(2, 3)), Weights(Task(4, 3))),
 )
 def one_layer_is_the_head_as_defined(config: Weights, seed: int) -> Verdict:
     network, task = random_model(config, seed), config.task
@@ -111,7 +111,7 @@ def one_layer_is_the_head_as_defined(config: Weights, seed: int) -> Verdict:
     "def3",
     kind="definition",
     says="the transformer is L heads in series (Definition 3), decoded by Psi^T: the structured network equals it",
-    cases=(Weights(Task(2, 3)), Weights(Task(4, 3)), Weights(Task(8, 2))),
+    cases=(Weights(Task(2, 3)), Weights(Task(4, 3))),
 )
 def the_network_is_heads_in_series(config: Weights, seed: int) -> Verdict:
     network, task = random_model(config, seed), config.task
@@ -146,7 +146,7 @@ class Sharp(Sizes):
     "fig2",
     kind="illustration",
     says="Figure 2: X^(0) holds place and value; (i,j) looks at (i, pi_i(j)), later at (i+r, hop_i^r(j)), r = 2^{l-2}",
-    cases=(Sharp(), Sharp(Task(8, 3))),
+    cases=Sharp(),
 )
 def the_attention_pattern_is_the_one_drawn(config: Sharp, seed: int) -> Verdict:
     task, hidden = config.task, hidden_of(config.task, seed)

@@ -48,7 +48,7 @@ def _head_by_head(records: Sequence[Any], key_query_step: Any) -> Verdict:
             )
     no = {"otherwise": "not-reproduced"}
     checks = {
-        "exact match": Verdict.at_least(min(row["exact match"] for row in rows), 1.0, **no),
+        "sequences with an error": Verdict.at_most(1 - min(row["exact match"] for row in rows), 0.0, **no),
         "loss": Verdict.at_most(max(row["loss"] for row in rows), LOSS, **no),
         "sup error": Verdict.at_most(max(row["sup error"] for row in rows), LOSS, **no),
         "off log N": Verdict.at_most(max(row["off log N"] for row in rows), PLATEAU, **no),

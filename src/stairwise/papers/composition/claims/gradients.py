@@ -40,7 +40,7 @@ else:
     streams = lazy("stairwise.papers.composition.theory.streams")
 
 SATURATED = 800.0  # e^-800 is 0 in double precision: attention is exactly one-hot
-SIZES = ((2, 3), (4, 2), (4, 3), (2, 4))
+SIZES = ((2, 3), (4, 3))  # (4, 2) and (2, 4) are among the tests: each size costs a compile
 
 
 def ideal_model(hidden: np.ndarray, beta0: float, trained: int):
@@ -118,7 +118,7 @@ def the_second_gradient_is_the_shift(config: OneStep, seed: int) -> Verdict:
     "lem24",
     kind="identity",
     says="the gradient of W_KQ^(l), l >= 3: (I - U)/(kN) in block (1,l+1), from position a to a+1, and nothing else",
-    cases=(OneStep(Task(4, 2)), OneStep(Task(4, 3))),
+    cases=OneStep(Task(4, 3)),
 )
 def later_gradients_are_the_shift_alone(config: OneStep, seed: int) -> Verdict:
     layers = range(3, max(3, config.task.layers) + 1)
@@ -262,7 +262,7 @@ def found_scores(scores: np.ndarray, hidden: np.ndarray, sequence: np.ndarray, i
     "mix-zero",
     kind="identity",
     says="with layers >= t at zero and ideal ones below, layers > t have no gradient under any loss, sample by sample",
-    cases=(Start(Task(4, 3)), Start(Task(4, 2), beta0=0.5)),
+    cases=Start(Task(4, 3)),
 )
 def layers_above_the_first_untrained_one_stay(config: Start, seed: int) -> Verdict:
     task, hidden = config.task, with_fixed_points(config.task, seed)
@@ -289,7 +289,7 @@ def layers_above_the_first_untrained_one_stay(config: Start, seed: int) -> Verdi
     "sec5.4-mtp",
     kind="identity",
     says="Section 5.4: at population level the mixture of hops is predicting all hops of each sample at once",
-    cases=(Start(Task(2, 3)), Start(Task(4, 2))),
+    cases=Start(Task(2, 3)),
 )
 def mixing_hops_is_predicting_all_of_them(config: Start, seed: int) -> Verdict:
     task, hidden = config.task, with_fixed_points(config.task, seed)
