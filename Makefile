@@ -16,7 +16,7 @@ reproduce-all: $(VENV)/.core
 	$(BIN)/stairwise reproduce --all --store $(STORE) --out $(REPORT)
 
 test: lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow
