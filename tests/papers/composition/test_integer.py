@@ -1,4 +1,4 @@
-"""Gradients by counts: equal to autodiff at saturation, the same weights as the soft path, and the guard between them."""
+"""Gradients by counts: equal to autodiff at saturation, the same weights as the soft path, and the guard."""
 
 from dataclasses import replace
 from functools import partial
