@@ -90,7 +90,7 @@ values = st.one_of(
 @settings(max_examples=250, deadline=None)
 @given(st.sampled_from(sorted(QUICK)), st.dictionaries(st.one_of(st.sampled_from(FIELDS), texts), values, max_size=3))
 def test_any_config_is_either_planned_or_refused_in_one_line(tmp_path_factory, target, fields):
-    _fuzz(["run", target, "--dry-run", "--store", "/nonexistent/store"], fields, {0, 2})
+    assert_one_line_at_most(["run", target, "--dry-run", "--store", "/nonexistent/store"], fields, {0, 2})
 
 
 @settings(max_examples=150, deadline=None)
@@ -101,17 +101,17 @@ def test_any_config_is_either_planned_or_refused_in_one_line(tmp_path_factory, t
     ),
 )
 def test_any_sizes_of_a_claim_are_either_accepted_or_refused_in_one_line(target, fields):
-    _fuzz(["verify", target, "--dry-run", "--store", "/nonexistent/store"], fields, {0, 2})
+    assert_one_line_at_most(["verify", target, "--dry-run", "--store", "/nonexistent/store"], fields, {0, 2})
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(["show", "figure", "runs", "diff", "run", "verify"]), st.lists(texts, min_size=1, max_size=2))
 def test_any_name_is_refused_in_one_line(command, names):
     names = [name for name in names if not name.startswith("-")]
-    _fuzz([command, *names, "--store", "/nonexistent/store"], {}, {0, 2})
+    assert_one_line_at_most([command, *names, "--store", "/nonexistent/store"], {}, {0, 2})
 
 
-def _fuzz(arguments, fields, statuses):
+def assert_one_line_at_most(arguments, fields, statuses):
     import contextlib
     import io
 
