@@ -17,7 +17,7 @@ def _reader(options):
 
 
 def _print_json(data: Any) -> None:
-    print(json.dumps(data, indent=1, allow_nan=False, default=str))
+    print(json.dumps(data, allow_nan=False, default=str))  # unindented: the encoder in C is ten times as fast
 
 
 def _list(options, fields) -> int:
