@@ -34,6 +34,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.selection
 	$(BIN)/python -m benchmarks.parity_onestep
+	$(BIN)/python -m benchmarks.composition
 
 clean:
 	rm -rf $(VENV) $(REPORT)

@@ -2,14 +2,20 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from stairwise.lab.config import split
-from stairwise.papers.composition import train
+from stairwise.papers.composition import rules, train
 from stairwise.papers.composition.config import Descent, Task
+from stairwise.papers.composition.model import untrained
+from stairwise.papers.composition.task import Composition, draw_hidden
 from stairwise.train.loop import Member, Program
+from tests.helpers import assert_close
 
 SMALL = Descent(task=Task(4, 4), samples=8192, block=1024, rate=3e4, test_sequences=20, guard_sequences=16)
 
@@ -53,6 +59,19 @@ def test_algorithm_2_moves_one_layer_a_step_and_ends_at_zero():
     moved = np.array([series(found, f"update layer {layer}")[1:4] for layer in (1, 2, 3)])
     assert (np.diag(moved) > 50).all()
     assert (moved - np.diag(np.diag(moved))).max() < 1e-3
+
+
+def test_a_block_in_pieces_adds_up_to_the_block():
+    hidden = draw_hidden(jax.random.key(0), 4, 4)
+    task, key = Composition(hidden), jax.random.key(1)
+    sequences, queries = train.draw_samples(task, key, 0, 12)
+    model = untrained(SMALL.task.plan, 4, 4, 1.0)
+    way = rules.soft(SMALL)
+    add = partial(way.key_query[0], task, model)
+    whole = add(way.zero(model), sequences, queries)
+    pieces = rules.in_pieces(4, add, way.zero(model), sequences, queries)
+    assert_close(pieces.key_query[0], whole.key_query[0], 1e-5)
+    assert float(jnp.abs(whole.key_query[0]).max()) > 0
 
 
 def test_algorithm_1_learns_three_blocks_with_an_accumulating_layer():

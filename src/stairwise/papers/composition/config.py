@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from stairwise.lab.config import Config, option, require
 from stairwise.papers.composition import plan
 
+PIECE = 2**28  # numbers that soft attention may keep for a gradient: 1 GiB
 ALL = -1  # `moved`: every hidden permutation is drawn uniformly
 
 
@@ -129,6 +130,17 @@ class Descent(Config):
         return self.samples // self.block
 
     @property
+    def piece(self) -> int:
+        """Samples of a block that soft attention differentiates at a time: the most that divide it and fit.
+
+        For its gradient a sample keeps about (l+5) T^2 numbers of every layer l.
+        """
+        layers = self.task.layers
+        kept = self.task.tokens**2 * sum(layer + 5 for layer in range(1, layers + 1))
+        fitting = (size for size in range(1, self.block + 1) if self.block % size == 0 and size * kept <= PIECE)
+        return max(fitting, default=1)
+
+    @property
     def steps(self) -> int:
         """Key-query steps."""
         return self.stages or self.task.layers
@@ -180,6 +192,7 @@ class Encoder(Config):
     width: int = option(256, "width", low=1, high=4096)
     heads: int = option(8, "attention heads", low=1, high=64)
     hidden_multiple: int = option(4, "MLP width over width", low=1, high=16)
+    compute: str = option("float32", "number format of the stream", choices=("float32", "bfloat16"))
     learning_rate: float = option(5e-4, "peak Adam learning rate", above=0.0, numeric=True)
     final_rate: float = option(
         0.1, "last learning rate over the peak (cosine in between)", low=0.0, high=1.0, numeric=True

@@ -63,6 +63,7 @@ def make_encoder(config: Encoder, key: PRNGKeyArray) -> Transformer:
         max_length=1 + task.tokens,
         outputs=task.alphabet,
         hidden_multiple=config.hidden_multiple,
+        compute_dtype=config.compute,
         key=key,
     )
 

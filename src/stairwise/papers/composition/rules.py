@@ -86,6 +86,12 @@ def soft(config: Descent) -> Way:
         return jax.tree.map(jnp.zeros_like, Sums(model.key_query, model.values, model.readout))
 
     def add_key_query(loss, t: int, task, model: AttentionOnly, total: Sums, sequences, queries) -> Sums:
+        return in_pieces(config.piece, partial(add_key_query_piece, loss, t, task, model), total, sequences, queries)
+
+    def add_readout(task, model: AttentionOnly, total: Sums, sequences, queries, t) -> Sums:
+        return in_pieces(config.piece, partial(add_readout_piece, task, model, t), total, sequences, queries)
+
+    def add_key_query_piece(loss, t: int, task, model: AttentionOnly, total: Sums, sequences, queries) -> Sums:
         def total_loss(key_query, values):
             held = replace(model, key_query=_held(config, t, key_query), values=_held(config, t, values))
             return jnp.sum(jax.vmap(partial(loss, task, held))(sequences, queries))
@@ -96,7 +102,7 @@ def soft(config: Descent) -> Way:
             values=jax.tree.map(jnp.add, total.values, values),
         )
 
-    def add_readout(task, model: AttentionOnly, total: Sums, sequences, queries, t) -> Sums:
+    def add_readout_piece(task, model: AttentionOnly, t, total: Sums, sequences, queries) -> Sums:
         columns = jax.vmap(model.columns)(sequences, queries)
         labels = jax.vmap(partial(labels_at, task, model))(sequences, queries)
         counts = jnp.ones(model.layers, dtype=bool) if everyone else jnp.arange(model.layers, dtype=jnp.int32) == t
@@ -121,6 +127,14 @@ def soft(config: Descent) -> Way:
         return stepped, rate * jnp.stack([jnp.max(jnp.abs(G)) for G in total.key_query])
 
     return Way(zero, [partial(add_key_query, loss, t) for t, loss in enumerate(losses)], add_readout, apply)
+
+
+def in_pieces(size: int, add: Callable[..., Sums], total: Sums, sequences, queries) -> Sums:
+    """A block of samples added `size` at a time, so that the memory of a piece is all that autodiff needs."""
+    if len(queries) <= size:
+        return add(total, sequences, queries)
+    pieces = (sequences.reshape(-1, size, *sequences.shape[1:]), queries.reshape(-1, size))
+    return jax.lax.scan(lambda total, piece: (add(total, *piece), None), total, pieces)[0]
 
 
 def _held(config: Descent, t: int, matrices):

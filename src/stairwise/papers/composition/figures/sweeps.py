@@ -28,8 +28,7 @@ def thresholds(records: Sequence[Any]):
     right.plot(line, 32 * line, ":", color="grey", linewidth=1, label="32 kN(L+1)²")
     right.set(xscale="log", yscale="log", xlabel="kN(L+1)²", ylabel="M*: first look without error")
     right.set_title("open: not reached")
-    left.legend(loc="lower left", fontsize=6)
-    right.legend(loc="lower right", fontsize=6)
+    right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
     return figure
 
 
@@ -42,7 +41,7 @@ def sharing(records: Sequence[Any]):
     _wrong(left, largest, f"wrong layer {last}", "each position by itself", 0)
     _wrong(left, largest, f"wrong layer {last} shared", "shared by all positions", 1)
     left.set(xlabel="samples M", ylabel=f"wrong attention, layer {last}", title=size(largest[0].config))
-    left.legend(loc="lower left")
+    left.legend(loc="upper right")
     for number, (label, chosen) in enumerate(groups.items()):
         places, ratios = [], []
         for layer in range(2, chosen[0].config.task.layers + 1):
