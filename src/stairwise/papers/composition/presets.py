@@ -193,7 +193,7 @@ ENCODER = Experiment(
     figures=(figure("fig3-right", "A standard transformer: mixture of hops against the hardest alone", "encoder:mix"),),
     presets={
         "quick": Preset(SMALL, HOPS, seeds=1, note="too small and short for 4 hops; the gpu preset shows the figure"),
-        "gpu": Preset(Encoder(steps=12_000, compute="bfloat16"), HOPS, seeds=8, group=8),
+        "gpu": Preset(Encoder(), HOPS, seeds=8, group=8),
         "paper": Preset(
             Encoder(steps=20_000),
             HOPS,
@@ -223,7 +223,7 @@ REPETITION = Experiment(
             seeds=3,
             note="two hops, which a CPU minute reaches",
         ),
-        "gpu": Preset(Encoder(compute="bfloat16"), pools(10_000, 30_000, 100_000, 1_000_000, 0), seeds=5, group=13),
+        "gpu": Preset(Encoder(), pools(10_000, 30_000, 100_000, 1_000_000, 0), seeds=5, group=13),
         "paper": Preset(
             Encoder(steps=32_000),
             pools(10_000, 30_000, 100_000, 300_000, 1_000_000, 0),
