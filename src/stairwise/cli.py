@@ -82,8 +82,32 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--all", action="store_true", help="every quick preset and every claim of the minutes tier")
     reproduce.add_argument("--out", default="report", help="folder to write to (default: report)")
 
+    _entropy(add("entropy", "attention entropy of Hugging Face models on word problems, with and without CoT"))
+
     add("doctor", "device, precision, cache, versions, store")
     return top
+
+
+def _entropy(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--model", action="append", required=True, metavar="PATH_OR_NAME", help="may be repeated")
+    command.add_argument("--data", required=True, metavar="FILE.jsonl", help="lines with question and answer (GSM8K)")
+    command.add_argument("--limit", type=int, help="only so many records (default: all)")
+    command.add_argument("--batch", type=int, default=1, help="texts read side by side (default: 1)")
+    command.add_argument("--skip-sink", action="store_true", help="attention given that it is not on the first token")
+    command.add_argument("--strip-calculator", action="store_true", help="leave out <<...>> spans")
+    command.add_argument(
+        "--answer-rule",
+        default="last-line",
+        choices=("last-line", "trailing-digits"),
+        help="the result without CoT; trailing-digits is the authors' and wrong for 2,125 and -10 (default: last-line)",
+    )
+    command.add_argument("--no-baseline", dest="baseline", action="store_false", help="no model of random weights")
+    command.add_argument("--seed", type=int, default=0, help="seed of the random weights (default: 0)")
+    command.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: auto)")
+    command.add_argument("--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16"))
+    command.add_argument("--out", metavar="FILE", help="write the numbers: .json (a number a head) or .parquet (all)")
+    command.add_argument("--figure", metavar="FILE", help="draw the heads of every layer: .pdf, .svg or .png")
+    command.add_argument("--layers", metavar="1,11,21,28", help="only these layers in the figure (default: all)")
 
 
 def _preset(command: argparse.ArgumentParser) -> None:

@@ -175,6 +175,25 @@ def _reproduce(options, fields) -> int:
     return reproduce(options.store, Path(options.out), everything=options.all)
 
 
+def _entropy(options, fields) -> int:
+    from stairwise.lab.progress import for_terminal
+    from stairwise.report import entropy
+
+    problems, layers = entropy.check(options)
+    found = entropy.measured(options, problems, for_terminal())
+    rows = entropy.summary(found, options.model)
+    facts = entropy.facts(options, found)
+    if options.out:
+        entropy.write(Path(options.out), found, rows, facts)
+    if options.json:
+        _print_json(facts | {"comparisons": rows})
+    else:
+        entropy.print_summary(rows, len(problems))
+    if options.figure:
+        entropy.draw(Path(options.figure), found, options.model, layers)
+    return 0
+
+
 def _doctor(options, fields) -> int:
     from stairwise.report.doctor import doctor
 
@@ -191,5 +210,6 @@ COMMANDS = {
     "diff": _diff,
     "report": _report,
     "reproduce": _reproduce,
+    "entropy": _entropy,
     "doctor": _doctor,
 }

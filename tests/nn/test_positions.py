@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.nn.positions import LearnedPositions, NoPositions, RotaryPositions, lookup, random_positions
+from stairwise.nn.positions import (
+    LearnedPositions,
+    NoPositions,
+    RotaryPositions,
+    lookup,
+    random_places,
+    random_positions,
+)
 from tests.helpers import assert_close
 from tests.reference import transformer as dense
 
@@ -118,6 +125,14 @@ def test_random_positions_are_the_same_under_x64():
         again = random_positions(jax.random.key(7), 6, 40)
     np.testing.assert_array_equal(draw, again)
     assert draw.dtype == again.dtype == jnp.int32
+
+
+def test_random_places_are_random_positions_of_a_traced_number_and_then_padding():
+    places = jax.jit(random_places, static_argnums=2)
+    for count in (1, 5, 12):
+        drawn = places(jax.random.key(3), jnp.int32(count), 12)
+        np.testing.assert_array_equal(drawn[:count], random_positions(jax.random.key(3), count, 12))
+        np.testing.assert_array_equal(drawn[count:], 11)
 
 
 @pytest.mark.parametrize("length", [0, 5])

@@ -83,6 +83,21 @@ def argmax_agreement(
     return jnp.mean(jnp.argmax(weights, axis=-1) == targets, axis=-1, where=rows)
 
 
+def argmax_inside(
+    weights: Float[Array, "*heads queries keys"], members: Bool[Array, "#queries keys"], rows: Rows = None
+) -> Float[Array, "*heads"]:
+    """The fraction of `rows` (all by default) whose most attended key is in the query's set of keys.
+
+    >>> weights = jnp.array([[0.2, 0.8], [0.6, 0.4]], dtype=jnp.float32)
+    >>> float(argmax_inside(weights, jnp.array([[0, 1], [0, 1]], dtype=bool)))
+    0.5
+    """
+    members = jnp.broadcast_to(members, weights.shape[-2:])
+    best = jnp.argmax(weights, axis=-1)[..., None]
+    inside = jnp.take_along_axis(jnp.broadcast_to(members, weights.shape), best, axis=-1)[..., 0]
+    return jnp.mean(inside, axis=-1, where=rows)
+
+
 def _visible(weights: Float[Array, "*heads queries keys"], mask: Mask) -> Integer[Array, " queries"]:
     """How many keys each query may see."""
     queries, keys = weights.shape[-2:]

@@ -144,4 +144,14 @@ def random_positions(key: PRNGKeyArray, length: int, limit: int) -> Integer[Arra
     """
     if not 1 <= length <= limit:
         raise ValueError(f"length={length} must lie in 1..limit={limit} (random_positions)")
-    return jnp.sort(jax.random.permutation(key, jnp.arange(limit, dtype=jnp.int32))[:length])
+    return random_places(key, length, limit)[:length]
+
+
+def random_places(key: PRNGKeyArray, count: int | Integer[Array, ""], limit: int) -> Integer[Array, " limit"]:
+    """The same with a `count` that may be traced: a random subset in increasing order, padded with limit - 1.
+
+    >>> random_places(jax.random.key(0), 4, 4).tolist()
+    [0, 1, 2, 3]
+    """
+    order = jax.random.permutation(key, jnp.arange(limit, dtype=jnp.int32))
+    return jnp.sort(jnp.where(jnp.arange(limit, dtype=jnp.int32) < count, order, limit - 1))

@@ -1,0 +1,144 @@
+"""The gradients of W on one-step chains, entry by entry (Lemmas A.1, A.2; Facts B.1, C.2)."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stairwise.lab.checks import identical, under
+from stairwise.lab.config import Config, option, require
+from stairwise.lab.contract import Verdict
+from stairwise.lazy import lazy
+from stairwise.papers.lego.claims.ledger import LEDGER
+from stairwise.papers.lego.claims.networks import task_of
+from stairwise.papers.lego.claims.sizes import few_weights, simply_transitive, transitive_not_free
+from stairwise.papers.lego.config.task import Task
+
+if TYPE_CHECKING:
+    import jax.numpy as jnp
+
+    from stairwise.papers.lego import model as models
+    from stairwise.papers.lego.theory import chains, exact, first_step, literal
+else:
+    jnp = lazy("jax.numpy")
+    models = lazy("stairwise.papers.lego.model")
+    chains = lazy("stairwise.papers.lego.theory.chains")
+    exact = lazy("stairwise.papers.lego.theory.exact")
+    first_step = lazy("stairwise.papers.lego.theory.first_step")
+    literal = lazy("stairwise.papers.lego.theory.literal")
+
+
+@dataclass(frozen=True)
+class FirstStep(Config):
+    """Every chain of length 1, and a network with random weights."""
+
+    task: Task = option(Task("C2", 6, 1), "the chains, of length 1")
+    neurons: int = option(2, "neurons m", low=1, high=32)
+    sigma0: float = option(0.5, "standard deviation of W", above=0.0, high=10.0)
+    bias: float = option(0.1, "bias b", low=-10.0, high=10.0)
+    clip: float = option(100.0, "logit clip B", above=0.0, high=1000.0)
+    rho: float = option(0.5, "knot rho of the smoothed ReLU", above=0.0, high=10.0)
+    q: int = option(4, "power q of the smoothed ReLU", low=3, high=12)
+
+    def check(self) -> None:
+        require(self.task.length == 1, f"task.length={self.task.length} must be 1: these are gradients on T^1")
+        few_weights(self.task, 5 * self.neurons)
+        group = self.task.group
+        number = self.task.variables * (self.task.variables - 1) * group.actions * group.values
+        require(number <= 4000, f"task: {number} chains of length 1 must be at most 4000 to be listed")
+
+
+@lru_cache(maxsize=4)
+def listed(config: FirstStep, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+    """The task, the network written out, all sentences, and minus the gradient of W by autodiff."""
+    task = task_of(config)
+    rng, d = np.random.default_rng([seed, 1]), task.vocabulary
+    W = jnp.asarray(config.sigma0 * rng.standard_normal((5, d, 5, d, config.neurons)))
+    scores = models.SparseScores.zero(d, jnp.float64)
+    network = models.Transformer(W, scores, config.bias, config.clip, config.rho, config.q)
+    everything = chains.every_chain(task).examples
+    found = exact.descent(exact.traced(network), task, everything, (1,)).weights
+    return task, literal.network_of(network), chains.sentences(task, everything), np.asarray(found)
+
+
+def alphabets(task: Any) -> dict[int, range]:
+    """The tokens that each slot may hold, slots from 1."""
+    variable, action, value = task.starts
+    variables, actions = range(variable, action), range(action, value)
+    return {1: variables, 2: actions, 3: variables, 4: variables, 5: range(value, task.vocabulary)}
+
+
+def entries(config: FirstStep, seed: int, classes: str) -> dict[str, tuple[Any, Any]]:
+    """W_4 slot by slot, against Lemma A.1 (variables) or A.2 (all other classes)."""
+    task, network, sentences, found = listed(config, seed)
+    seen = first_step.population(network, sentences, 4)
+    variables = alphabets(task)[1]
+    rule = {"variables": first_step.variable_class, "others": first_step.other_class}[classes]
+    chosen = variables if classes == "variables" else [j for j in range(task.vocabulary) if j not in variables]
+    pairs = {}
+    for slot, tokens in alphabets(task).items():
+        formula = np.array([[rule(seen, j, slot, s) for j in chosen] for s in tokens])
+        pairs[f"slot {slot}"] = (found[slot - 1, tokens.start : tokens.stop, 3][:, chosen], formula)
+        outside = [s for s in range(task.vocabulary) if s not in tokens]
+        pairs[f"slot {slot}, tokens that it never holds"] = (
+            found[slot - 1, outside, 3],
+            0 * found[slot - 1, outside, 3],
+        )
+    return pairs
+
+
+@LEDGER.theory(
+    "lemA1",
+    kind="identity",
+    says="T^1, token 4, variable classes: each slot's gradient, from how its token co-occurs with the class",
+    cases=(FirstStep(), FirstStep(clip=1.0)),
+)
+def gradients_of_the_variable_classes(config: FirstStep, seed: int) -> Verdict:
+    return identical(entries(config, seed, "variables"))
+
+
+@LEDGER.theory(
+    "lemA2",
+    kind="identity",
+    says="T^1, token 4, classes that are no variables: only -E logit_j sReLU' 1{token shown}/2",
+    cases=FirstStep(),
+)
+def gradients_of_the_other_classes(config: FirstStep, seed: int) -> Verdict:
+    return identical(entries(config, seed, "others"))
+
+
+def value_entries(config: FirstStep, seed: int) -> Verdict:
+    """V(g) and V(y) of the value classes: (Gamma+ - Gamma-)/2."""
+    task, network, sentences, found = listed(config, seed)
+    seen = first_step.population(network, sentences, 5)
+    values, pairs = alphabets(task)[5], {}
+    for slot, name in ((2, "V(g)"), (5, "V(y)")):
+        tokens = alphabets(task)[slot]
+        parts = [[first_step.gain_and_loss(seen, j, slot, s) for j in values] for s in tokens]
+        formula = np.array([[(gain - loss) / 2 for gain, loss in row] for row in parts])
+        pairs[name] = (found[slot - 1, tokens.start : tokens.stop, 4][:, list(values)], formula)
+    variables = alphabets(task)[1]
+    still = np.abs(found[0, variables.start : variables.stop, 4]).max()
+    note = f"slots 1, 3, 4 also have a gradient (up to {still:.2g} here); Assumption B.1 freezes them"
+    return identical(pairs, note=note)
+
+
+@LEDGER.theory(
+    "factB1",
+    kind="identity",
+    says="T^1, token 5, simply transitive: dV(g), dV(y) = (Gamma+ - Gamma-)/2, one pair gains, the others lose",
+    cases=(FirstStep(Task("C3", 3, 1)), FirstStep(Task("C3", 3, 1), clip=1.0)),
+)
+def gradients_of_the_features(config: FirstStep, seed: int) -> Verdict:
+    return under(simply_transitive(config.task.group), value_entries(config, seed))
+
+
+@LEDGER.theory(
+    "factC2",
+    kind="identity",
+    says="T^1, token 5, transitive and not free: the same with fibers",
+    cases=FirstStep(Task("S3", 3, 1)),
+)
+def gradients_of_the_features_with_fibers(config: FirstStep, seed: int) -> Verdict:
+    return under(transitive_not_free(config.task.group), value_entries(config, seed))

@@ -1,0 +1,103 @@
+"""Descents of the features that several claims look at: each is made once."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stairwise.lab.config import option, split
+from stairwise.lazy import lazy
+from stairwise.papers.lego.config.dynamics import FeatureRun
+
+if TYPE_CHECKING:
+    import jax
+
+    from stairwise.papers.lego import algorithms, ffn
+    from stairwise.papers.lego.theory import phases
+    from stairwise.train import keys
+else:
+    jax = lazy("jax")
+    algorithms, ffn = lazy("stairwise.papers.lego.algorithms"), lazy("stairwise.papers.lego.ffn")
+    phases, keys = lazy("stairwise.papers.lego.theory.phases"), lazy("stairwise.train.keys")
+
+
+@dataclass(frozen=True)
+class Trained(FeatureRun):
+    """The descent of the feature tables, at several seeds."""
+
+    points: int = option(100, "moments that are kept", low=10, high=10_000)
+    seeds: int = option(2, "seeds, all of which must do it", low=1, high=100)
+
+
+@dataclass(frozen=True)
+class Resolved(Trained):
+    """The same with steps small enough to see every feature emerge."""
+
+    scale: str = option("relative", "what the rate is divided by (see FeatureRun)", choices=("relative", "largest"))
+    points: int = option(400, "moments that are kept", low=10, high=10_000)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A token, its features over time (NumPy arrays with a leading time axis), and the shape at the end."""
+
+    token: Any
+    history: Any
+    shape: Any
+    V: np.ndarray  # V_psi (points, classes, neurons, values)
+    winner: np.ndarray  # (classes, values)
+
+    def end(self) -> Any:
+        return self.moment(-1)
+
+    def moment(self, place: int) -> Any:
+        """The features at a kept moment."""
+        return jax.tree.map(lambda rows: rows[place], self.history.features)
+
+    def of_winners(self, rows: np.ndarray) -> np.ndarray:
+        """(…, classes, neurons, values) at the winning neurons: (…, classes, values)."""
+        j, y = np.indices(self.winner.shape)
+        return rows[..., j, self.winner, y]
+
+    def first(self, level: float) -> np.ndarray:
+        """The first kept moment at which each winner's V_psi exceeds a level, -1 where it never does."""
+        above = self.of_winners(self.V) > level
+        return np.where(above.any(axis=0), above.argmax(axis=0), -1)
+
+
+def begun(config: Trained, seed: int) -> tuple[Any, Any]:
+    """The token and the features at the start."""
+    token = algorithms.value_token(config, split(config)[1])
+    return token, token.start(keys.role_key(seed, "features"), config.neurons, config.sigma0, algorithms.real())
+
+
+@lru_cache(maxsize=24)
+def seen(config: Trained, seed: int) -> Seen:
+    """The descent of one seed."""
+    token, start = begun(config, seed)
+    kept = phases.history(token, start, config.rate, config.scale, config.steps, config.points)
+    last = jax.tree.map(lambda rows: rows[-1], kept.features)
+    shape = jax.tree.map(np.asarray, _shape()(token, last))
+    V = np.asarray(_emergence()(kept.features, token.fibers))
+    return Seen(token, kept, shape, V, np.asarray(shape.winner))
+
+
+@lru_cache(maxsize=1)
+def _shape():
+    return jax.jit(ffn.shape)
+
+
+@lru_cache(maxsize=1)
+def _emergence():
+    return jax.jit(jax.vmap(ffn.emergence, in_axes=(0, None)))
+
+
+def every_seed(config: Trained, seed: int) -> list[Seen]:
+    return [seen(config, seed + i) for i in range(config.seeds)]
+
+
+def enough_neurons(config: FeatureRun) -> tuple[str, ...]:
+    """Theorems B.1 and C.1 ask for m >= |Y|."""
+    least = config.group.values
+    return () if config.neurons >= least else (f"neurons={config.neurons} must be at least |Y|={least}",)

@@ -1,0 +1,107 @@
+"""The configs of the practical decoder: its shape, its training, self-training."""
+
+from dataclasses import dataclass
+
+from stairwise.lab.config import Config, option, require
+from stairwise.papers.lego.config.task import Task
+
+
+@dataclass(frozen=True)
+class Shape(Config):
+    """A one-layer decoder on clauses."""
+
+    width: int = option(64, "width", low=1, high=4096)
+    heads: int = option(2, "attention heads", low=1, high=64)
+    hidden_multiple: int = option(4, "FFN width over width", low=1, high=16)
+    positions: str = option(
+        "none",
+        "how clauses are told their place: none (NoPE), learned, rotary, randomised (a learned table, trained and"
+        " tested on random increasing places)",
+        choices=("none", "learned", "rotary", "randomised"),
+    )
+    norm: bool = option(True, "RMSNorm before attention, FFN and heads")
+    attention_residual: bool = option(True, "a residual connection around attention")
+    mlp_residual: bool = option(True, "a residual connection around the FFN")
+
+    def check(self) -> None:
+        require(self.width % self.heads == 0, f"width={self.width} must be a multiple of heads={self.heads}")
+        rotary = self.positions == "rotary"
+        require(
+            not rotary or self.width // self.heads % 2 == 0,
+            f"width={self.width} must be an even multiple of heads={self.heads} where positions=rotary",
+        )
+
+
+@dataclass(frozen=True)
+class Lessons(Config):
+    """Adam on the next-clause loss: from how many examples, for how long, how fast."""
+
+    pool: int = option(
+        0, "distinct training sentences, drawn from with replacement; 0 = fresh ones", low=0, numeric=True
+    )
+    batch: int = option(64, "sentences a step", low=1, high=2**16)
+    steps: int = option(3000, "steps", low=1, high=8_000_000)
+    learning_rate: float = option(1e-3, "peak learning rate", above=0.0, numeric=True)
+    final_rate: float = option(
+        0.05, "last learning rate over the peak, cosine in between; 1 = constant", low=0.0, high=1.0, numeric=True
+    )
+    warm_up: int = option(100, "steps of linear warm-up; 0 = none", low=0)
+
+    def check(self) -> None:
+        require(self.warm_up <= self.steps, f"warm_up={self.warm_up} must be at most steps={self.steps}")
+        require(self.batch * self.steps < 2**31, f"batch*steps={self.batch * self.steps} must be below 2**31={2**31}")
+
+
+@dataclass(frozen=True)
+class Practical(Config):
+    """A decoder trained at one length and rolled out at others."""
+
+    task: Task = option(Task("C4", 48, 5), "the chains; its length is that of training")
+    model: Shape = option(Shape(), "the decoder")
+    lessons: Lessons = option(Lessons(), "how it is trained")
+    test_lengths: tuple[int, ...] = option((5, 10, 20, 40), "lengths of the greedy roll-outs", low=1)
+    test_sequences: int = option(300, "fresh sentences of each test", low=1, high=2**20)
+    measure_every: int = option(1000, "steps between tests", low=1)
+    map_lengths: tuple[int, ...] = option((), "lengths at which the mean attention is kept", low=1, high=1000)
+    map_sequences: int = option(100, "fresh sentences that the mean attention is over", low=1, high=2**16)
+    keep_weights: bool = option(False, "store the trained weights")
+
+    def check(self) -> None:
+        require(len(self.test_lengths) > 0, "test_lengths must name at least one length")
+        for name in ("test_lengths", "map_lengths"):
+            longest = max(getattr(self, name), default=1)
+            require(
+                longest + 1 <= self.task.variables,
+                f"{name}={longest} needs {longest + 1} variables, which must be at most"
+                f" task.variables={self.task.variables}",
+            )
+
+    @property
+    def longest(self) -> int:
+        """The longest chain that the decoder ever sees."""
+        return max((self.task.length, *self.test_lengths, *self.map_lengths))
+
+    @property
+    def places(self) -> int:
+        """Clauses of the longest sentence."""
+        return 2 * self.longest + 1
+
+
+@dataclass(frozen=True)
+class SelfTraining(Config):
+    """Training at one length with true labels, then at longer ones with the decoder's own (Figure 1b)."""
+
+    base: Practical = option(Practical(), "the first stage, with true labels, and how every stage is tested")
+    lengths: tuple[int, ...] = option((10, 20, 40), "lengths of the stages that label themselves, in order", low=1)
+    pool: int = option(2000, "sentences of each stage, labelled once when it begins", low=1, high=2**22)
+    batch: int = option(32, "sentences a step", low=1, high=2**16)
+    steps: int = option(300, "steps of each stage", low=1, high=8_000_000)
+    learning_rate: float = option(5e-4, "peak learning rate of the stages", above=0.0, numeric=True)
+    final_rate: float = option(0.05, "last learning rate over the peak; 1 = constant", low=0.0, high=1.0, numeric=True)
+    warm_up: int = option(0, "steps of linear warm-up; 0 = none", low=0)
+
+    def check(self) -> None:
+        require(len(self.lengths) > 0, "lengths must name at least one length")
+        longest, places = max(self.lengths), self.base.longest
+        require(longest <= places, f"lengths={longest} must be at most the longest length that base sees, {places}")
+        require(self.warm_up <= self.steps, f"warm_up={self.warm_up} must be at most steps={self.steps}")

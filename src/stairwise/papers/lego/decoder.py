@@ -1,0 +1,171 @@
+"""The practical one-layer decoder of the experiments, on clauses instead of tokens.
+
+    e_k   = sum over slots s of E_s[token s of clause k]          the blank adds nothing
+    a_l   = sum_k softmax_k <q_l, k_k> / sqrt(d_h) v_k  per head  over all predicates and answers 0..l, from norm(e)
+    h_l   = e_l + W_o a_l,   h_l <- h_l + FFN(norm(h_l)),         each residual connection is an option
+    p(token s of clause l+1) = softmax(H_s norm(h_l))             five heads
+
+One layer: predicates are looked at and never look, so queries, FFN and heads are computed at answers only. Keys and
+values of a clause depend on that clause alone, so a roll-out computes each once.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+
+from stairwise.nn.attention import Linear, attention_weights, normals, weighted_values
+from stairwise.nn.positions import Positions, make_positions
+from stairwise.nn.transformer import MLP
+from stairwise.papers.lego.task import BLANK, SLOTS
+
+Norm = eqx.nn.RMSNorm | None
+
+
+class Memory(NamedTuple):
+    """What answers can look at: keys and values, one row a clause."""
+
+    keys: Float[Array, "clauses heads head_width"]
+    values: Float[Array, "clauses heads head_width"]
+
+
+class Decoder(eqx.Module):
+    """Embedding, one attention layer of several heads, FFN, five heads; for one sentence, `vmap` makes batches.
+
+    >>> model = Decoder(vocabulary=9, width=8, heads=2, key=jax.random.key(0))
+    >>> clauses = jnp.zeros((5, 5), dtype=jnp.int32)  # two predicates, answers 0..2
+    >>> model(clauses, predicates=2).shape
+    (3, 5, 9)
+    """
+
+    table: Float[Array, "slots vocabulary width"]
+    positions: Positions
+    attention_norm: Norm
+    query: Linear
+    key_value: Linear
+    out: Linear
+    mlp_norm: Norm
+    mlp: MLP
+    norm: Norm
+    unembedding: Float[Array, "slots width vocabulary"]
+    heads: int = eqx.field(static=True)
+    attention_residual: bool = eqx.field(static=True)
+    mlp_residual: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        width: int,
+        heads: int,
+        hidden_multiple: int = 4,
+        positions: str = "none",
+        max_clauses: int | None = None,
+        norm: bool = True,
+        attention_residual: bool = True,
+        mlp_residual: bool = True,
+        dtype: str = "float32",
+        key: PRNGKeyArray,
+    ):
+        """`positions` is none, learned or rotary; `max_clauses` is the size of the learned table."""
+        if heads < 1 or width % heads:
+            raise ValueError(f"heads={heads} must be at least 1 and divide width={width} (Decoder)")
+        weights_key, positions_key, mlp_key = jax.random.split(key, 3)
+        table, query, key_value, out, unembedding = normals(
+            weights_key,
+            (SLOTS, vocabulary, width),
+            (width, width),
+            (width, 2 * width),
+            (width, width),
+            (SLOTS, width, vocabulary),
+        )
+
+        def rms_norm() -> Norm:
+            return eqx.nn.RMSNorm(width, use_bias=False, dtype=jnp.dtype(dtype)) if norm else None
+
+        def position_table(rows: int) -> Float[Array, "rows width"]:
+            return (SLOTS**-0.5 * normals(positions_key, (rows, width))[0]).astype(dtype)
+
+        scale, hidden = width**-0.5, hidden_multiple * width
+        self.table = (SLOTS**-0.5 * table).astype(dtype)
+        self.positions = make_positions(positions, max_clauses, position_table)
+        self.attention_norm, self.mlp_norm, self.norm = rms_norm(), rms_norm(), rms_norm()
+        self.query = Linear((scale * query).astype(dtype))
+        self.key_value = Linear((scale * key_value).astype(dtype))
+        self.out = Linear((scale * out).astype(dtype))
+        self.mlp = MLP(width, hidden, std=2**0.5 * scale, out_std=hidden**-0.5, dtype=dtype, key=mlp_key)
+        self.unembedding = (scale * unembedding).astype(dtype)
+        self.heads = heads
+        self.attention_residual = attention_residual
+        self.mlp_residual = mlp_residual
+
+    def __call__(
+        self,
+        clauses: Integer[Array, "clauses 5"],
+        predicates: int,
+        *,
+        positions: Integer[Array, " clauses"] | None = None,
+        present: Bool[Array, " clauses"] | None = None,
+    ) -> Float[Array, "answers 5 vocabulary"]:
+        """Logits of the clause after each answer; the first `predicates` clauses are predicates, the rest answers.
+
+        `positions` defaults to 0, 1, ...; `present` marks what is no padding.
+        """
+        return self.with_attention(clauses, predicates, positions=positions, present=present)[0]
+
+    def with_attention(
+        self,
+        clauses: Integer[Array, "clauses 5"],
+        predicates: int,
+        *,
+        positions: Integer[Array, " clauses"] | None = None,
+        present: Bool[Array, " clauses"] | None = None,
+    ) -> tuple[Float[Array, "answers 5 vocabulary"], Float[Array, "heads answers clauses"]]:
+        """The same, and the attention weights (head, answer, clause)."""
+        places = jnp.arange(len(clauses), dtype=jnp.int32)
+        positions = places if positions is None else positions
+        embedded = self.embed(clauses, positions)
+        seen = places[None, :] <= places[predicates:, None]
+        mask = seen if present is None else seen & present[None, :]
+        memory = self.remember(embedded, positions)
+        return self.answer(embedded[predicates:], positions[predicates:], memory, mask)
+
+    def embed(
+        self, clauses: Integer[Array, "clauses 5"], positions: Integer[Array, " clauses"]
+    ) -> Float[Array, "clauses width"]:
+        """The sum of the five tokens' vectors, and the position where positions are told.
+
+        A product with one-hot vectors and no indexing: its gradient is a matrix product too, which a GPU adds up in
+        the same order every time.
+        """
+        one_hot = jax.nn.one_hot(clauses, self.table.shape[1], dtype=self.table.dtype)
+        told = one_hot * (clauses != BLANK)[..., None]
+        return self.positions.add(jnp.einsum("ksv,svw->kw", told, self.table), positions)
+
+    def remember(self, embedded: Float[Array, "clauses width"], positions: Integer[Array, " clauses"]) -> Memory:
+        """Keys and values of clauses."""
+        key_value = self.key_value(_normed(self.attention_norm, embedded))
+        keys, values = jnp.moveaxis(key_value.reshape(len(embedded), 2, self.heads, -1), 1, 0)
+        return Memory(self.positions.rotate(keys, positions), values)
+
+    def answer(
+        self,
+        embedded: Float[Array, "answers width"],
+        positions: Integer[Array, " answers"],
+        memory: Memory,
+        mask: Bool[Array, "answers clauses"],
+    ) -> tuple[Float[Array, "answers 5 vocabulary"], Float[Array, "heads answers clauses"]]:
+        """What follows each of some answers, given what they may look at."""
+        query = self.query(_normed(self.attention_norm, embedded)).reshape(len(embedded), self.heads, -1)
+        weights = attention_weights(self.positions.rotate(query, positions), memory.keys, mask)
+        attended = self.out(weighted_values(weights, memory.values).reshape(embedded.shape))
+        stream = embedded + attended if self.attention_residual else attended
+        update = self.mlp(_normed(self.mlp_norm, stream))
+        stream = stream + update if self.mlp_residual else update
+        return jnp.einsum("kw,swv->ksv", _normed(self.norm, stream), self.unembedding), weights
+
+
+def _normed(norm: Norm, stream: Float[Array, "clauses width"]) -> Float[Array, "clauses width"]:
+    return stream if norm is None else jax.vmap(norm)(stream)

@@ -1,0 +1,111 @@
+"""Where answers look: heat maps (Figure 2), with permuted predicates (5), diagonals against place (6, 7)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from stairwise.lab.plots import COLUMN, all_seeds, seeds_note
+from stairwise.papers.lego.figures.common import colour, grouped, protocol, sizes
+
+
+def kind(record: Any) -> str:
+    residual = "residual" if record.config.model.attention_residual else "no residual"
+    return f"{record.config.task.action}, {residual}"
+
+
+def mean_map(records: Sequence[Any], length: int, name: str = "attention") -> np.ndarray:
+    """Averaged over heads and seeds."""
+    return np.mean([record.array(f"train/{name} {length}") for record in records], axis=(0, 1))
+
+
+def diagonal(record: Any, length: int, part: str) -> np.ndarray:
+    """Attention of answer l to predicate l+1 or to itself, averaged over heads, for every l."""
+    weights = record.array(f"train/attention {length}").mean(axis=0)
+    return np.diagonal(weights[:, :length] if part == "predicate" else weights[:, length:])
+
+
+def heat_maps(records: Sequence[Any]):
+    """Figure 2: mean attention at the shortest kept length; a column an action, rows without and with residual."""
+    length = min(records[0].config.map_lengths)
+    actions = list(grouped(records, lambda record: record.config.task.action))
+    rows = grouped(records, lambda record: record.config.model.attention_residual)
+    size = (len(actions) * COLUMN, 1.6 * len(rows) + 0.3)
+    figure, axes = plt.subplots(len(rows), len(actions), figsize=size, squeeze=False)
+    image: Any = None
+    for row, chosen in zip(axes, rows.values(), strict=True):
+        for axis, action in zip(row, actions, strict=True):
+            runs = [record for record in chosen if record.config.task.action == action]
+            if not runs:
+                axis.set_axis_off()
+                continue
+            image = _heat(axis, mean_map(runs, length), length)
+            predicate, answer = (np.mean([diagonal(r, length, part) for r in runs]) for part in ("predicate", "answer"))
+            axis.set_title(f"{kind(runs[0])}: predicate {predicate:.2f}, answer {answer:.2f}", fontsize=7)
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    _caption(figure, records, "averaged over heads and seeds")
+    return figure
+
+
+def permuted(records: Sequence[Any]):
+    """Figure 5: the order in which predicates are told, and the attention that follows it; one seed."""
+    plain = [record for record in records if not record.config.model.attention_residual] or list(records)
+    length, seed = min(plain[0].config.map_lengths), plain[0].seed
+    chosen = [record for record in plain if record.seed == seed]
+    figure, axes = plt.subplots(1, 1 + len(chosen), figsize=((1 + len(chosen)) * 0.75 * COLUMN, 1.9), squeeze=False)
+    order = chosen[0].array(f"train/order {length}")
+    needed = np.zeros((length, 2 * length))
+    needed[order, np.arange(length)] = needed[np.arange(length), length + np.arange(length)] = 0.5
+    image = _heat(axes[0][0], needed, length, order)
+    axes[0][0].set_title("the two clauses needed,\npredicates permuted", fontsize=7)
+    for axis, record in zip(axes[0][1:], chosen, strict=True):
+        weights = mean_map([record], length, "attention permuted")
+        _heat(axis, weights, length, record.array(f"train/order {length}"))
+        axis.set_title(f"{kind(record)}\nlogits move by {record.final('order logits'):.0e}", fontsize=7)
+    figure.colorbar(image, ax=axes[0], shrink=0.8)
+    _caption(figure, chosen, f"seed {seed}, averaged over heads")
+    return figure
+
+
+def predicate_diagonal(records: Sequence[Any]):
+    """Figure 6."""
+    return _diagonals(records, "predicate", "attention to the right predicate")
+
+
+def answer_diagonal(records: Sequence[Any]):
+    """Figure 7."""
+    return _diagonals(records, "answer", "attention of an answer to itself")
+
+
+def _diagonals(records: Sequence[Any], part: str, words: str):
+    lengths = sorted(records[0].config.map_lengths)[1:] or list(records[0].config.map_lengths)
+    columns = grouped(records, lambda record: record.config.model.attention_residual)
+    figure, axes = plt.subplots(1, len(columns), figsize=(len(columns) * COLUMN, 2.6), squeeze=False, sharey=True)
+    for axis, (residual, chosen) in zip(axes[0], columns.items(), strict=True):
+        for number, (action, runs) in enumerate(grouped(chosen, lambda record: record.config.task.action).items()):
+            for dash, length in zip(("-", "--", ":"), lengths, strict=False):
+                places = (np.arange(length) + 0.5) / length
+                lines = [(places, diagonal(record, length, part)) for record in runs]
+                all_seeds(axis, lines, f"{action}, L={length}", colour(number), dash)
+        axis.set(xlabel=f"place of the {part} / L", title="residual" if residual else "no residual around attention")
+        axis.set_ylim(0, 1)
+    axes[0][0].set_ylabel(words)
+    axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _caption(figure, records, seeds_note(records))
+    return figure
+
+
+def _heat(axis: Any, weights: np.ndarray, length: int, order: np.ndarray | None = None):
+    image = axis.imshow(weights, cmap="viridis", vmin=0, vmax=1, aspect="auto", origin="lower")
+    names = np.arange(length) if order is None else order
+    axis.set_xticks(range(2 * length), [*(f"p{n + 1}" for n in names), *(f"a{n}" for n in range(length))], fontsize=5)
+    axis.set_yticks(range(length), [f"a{n}" for n in range(length)], fontsize=5)
+    axis.axvline(length - 0.5, color="white", linewidth=0.8)
+    axis.grid(False)
+    return image
+
+
+def _caption(figure: Any, records: Sequence[Any], more: str) -> None:
+    config = records[0].config
+    figure.suptitle(f"{sizes(config)}; {protocol(config)}; {more}", fontsize=7)

@@ -1,0 +1,57 @@
+"""What the figures of the practical decoder share: groups of records, curves against length, words for a config."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stairwise.lab.plots import COLOURS, DASHES, all_seeds
+
+
+def grouped(records: Iterable[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    """Records by a property, in the order of first appearance."""
+    groups: dict[Any, list[Any]] = {}
+    for record in records:
+        groups.setdefault(by(record), []).append(record)
+    return groups
+
+
+def colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def curve(record: Any, lengths: Sequence[int], name: str = "exact", stage: str | None = None):
+    """A measure against length, at the end of training."""
+    return np.array(lengths), np.array([record.final(f"{name} {length}", stage) for length in lengths])
+
+
+def draw_curves(axes: Any, records: Sequence[Any], lengths: Sequence[int], label: str, number: int) -> None:
+    """Exact match against length, every seed."""
+    runs = [curve(record, lengths) for record in records]
+    all_seeds(axes, runs, label, colour(number), DASHES[number % len(DASHES)])  # curves that coincide stay visible
+
+
+def length_axis(axes: Any, lengths: Sequence[int], trained: int) -> None:
+    """Lengths on a logarithmic axis, the training length dashed."""
+    axes.axvline(trained, color="grey", linestyle="--", linewidth=0.8)
+    axes.set(xscale="log", xlabel="length L of the chain", ylim=(-0.03, 1.03))
+    axes.set_xticks(lengths, [str(length) for length in lengths])
+    axes.minorticks_off()
+
+
+def losses(records: Sequence[Any]) -> str:
+    """The median loss at the end of training."""
+    return f"loss {np.median([record.final('loss') for record in records]):.1g}"
+
+
+def protocol(config: Any) -> str:
+    """How it was trained, but for the action: data, rate, steps, norm."""
+    lessons = config.lessons
+    data = f"{lessons.pool:,} sentences" if lessons.pool else "fresh data"
+    shape = "constant" if lessons.final_rate == 1 else "cosine"
+    norm = "" if config.model.norm else ", no norm"
+    return f"{data}, {lessons.learning_rate:g} {shape}, {lessons.steps:,} steps{norm}"
+
+
+def sizes(config: Any) -> str:
+    return f"|X|={config.task.variables}, width {config.model.width}, batch {config.lessons.batch}"

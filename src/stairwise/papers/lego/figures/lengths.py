@@ -1,0 +1,96 @@
+"""Exact match against length: two actions (Figure 1a), stages of self-training (1b), positions, controls."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from stairwise.lab.plots import COLUMN, all_seeds, seeds_note
+from stairwise.papers.lego.figures.common import (
+    colour,
+    curve,
+    draw_curves,
+    grouped,
+    length_axis,
+    losses,
+    protocol,
+    sizes,
+)
+
+
+def two_actions(records: Sequence[Any]):
+    """Figure 1a: one panel a protocol, one curve an action."""
+    panels = grouped(records, lambda record: protocol(record.config))
+    figure, axes = plt.subplots(1, len(panels), figsize=(max(1.4, len(panels)) * 0.85 * COLUMN, 2.7), squeeze=False)
+    for panel, (title, chosen) in zip(axes[0], panels.items(), strict=True):
+        config = chosen[0].config
+        for number, (action, runs) in enumerate(grouped(chosen, lambda record: record.config.task.action).items()):
+            draw_curves(panel, runs, config.test_lengths, f"{action}, {losses(runs)}", number)
+        length_axis(panel, config.test_lengths, config.task.length)
+        panel.set_title(title, fontsize=7)
+        panel.legend(loc="lower left")
+    axes[0][0].set_ylabel("all values right (greedy roll-out)")
+    figure.suptitle(f"{sizes(records[0].config)}; {seeds_note(records)}", fontsize=7)
+    return figure
+
+
+def controls(records: Sequence[Any]):
+    """One curve an action, and the spread over seeds at the longest length."""
+    return _one_panel(records, lambda record: record.config.task.action)
+
+
+def positions(records: Sequence[Any]):
+    """One curve a positional encoding."""
+    words = {"none": "none (NoPE)", "learned": "learned", "rotary": "rotary", "randomised": "learned, randomised"}
+    return _one_panel(records, lambda record: words[record.config.model.positions])
+
+
+def _one_panel(records: Sequence[Any], by: Any):
+    config = records[0].config
+    figure, axes = plt.subplots(figsize=(1.35 * COLUMN, 2.7))
+    for number, (label, runs) in enumerate(grouped(records, by).items()):
+        draw_curves(axes, runs, config.test_lengths, f"{label}, {losses(runs)}", number)
+    length_axis(axes, config.test_lengths, config.task.length)
+    axes.set_ylabel("all values right (greedy roll-out)")
+    actions = dict.fromkeys(record.config.task.action for record in records)
+    axes.set_title(next(iter(actions)) if len(actions) == 1 else "")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.suptitle(f"{sizes(config)}; {protocol(config)}\n{seeds_note(records)}", fontsize=7)
+    return figure
+
+
+def stages(records: Sequence[Any]):
+    """Figure 1b: exact match after every stage, and how many labels each stage had right."""
+    config = records[0].config
+    base = config.base
+    lengths = [base.task.length, *config.lengths]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7), width_ratios=(1.6, 1))
+    for number, length in enumerate(lengths):
+        runs = [curve(record, base.test_lengths, stage=f"L={length}") for record in records]
+        label = f"L={length}, {'own' if number else 'true'} labels"
+        all_seeds(left, runs, label, colour(number))
+        left.axvline(length, color=colour(number), linestyle="--", linewidth=0.7)
+    left.set(
+        xscale="log", ylim=(-0.03, 1.03), xlabel="length L of the chain", ylabel="all values right after the stage"
+    )
+    left.set_xticks(base.test_lengths, [str(length) for length in base.test_lengths])
+    left.minorticks_off()
+    left.legend(loc="lower left")
+    left.set_title(f"{base.task.action}; {protocol(base)}", fontsize=7)
+    for number, name in enumerate(("exact", "step")):
+        runs = [curve_of_labels(record, config.lengths, name) for record in records]
+        all_seeds(right, runs, {"exact": "whole sentences", "step": "single values"}[name], colour(number))
+    right.set(
+        xscale="log", ylim=(-0.03, 1.03), xlabel="length that a stage trains at", ylabel="own labels that are right"
+    )
+    right.set_xticks(config.lengths, [str(length) for length in config.lengths])
+    right.minorticks_off()
+    right.legend(loc="lower left")
+    figure.suptitle(f"{sizes(base)}; {seeds_note(records)}", fontsize=7)
+    return figure
+
+
+def curve_of_labels(record: Any, lengths: Sequence[int], name: str):
+    """The share of right labels that each stage was given."""
+    return np.array(lengths), np.array([record.final(f"label {name}", f"L={length}") for length in lengths])

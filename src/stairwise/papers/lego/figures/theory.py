@@ -1,0 +1,212 @@
+"""The figures of the theory model, drawn from stored records only."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis
+from stairwise.papers.lego.figures.common import colour, grouped
+from stairwise.papers.lego.model import feature_ratio
+from stairwise.papers.lego.theory import lengths
+
+NAMED = ("V(g)/B", "V(y)/B", "V(g')/B", "V(y')/B")
+
+
+def by_action(records: Sequence[Any]) -> dict[str, list[Any]]:
+    return grouped(records, lambda record: record.config.action)
+
+
+def medians(records: Sequence[Any], values) -> tuple[float, float, float]:
+    """Median of a value over records, and how far down and up the seeds reach."""
+    found = np.array([values(record) for record in records])
+    middle = float(np.median(found))
+    return middle, middle - float(found.min()), float(found.max()) - middle
+
+
+def ratio_of(record: Any) -> float:
+    group = record.config.group
+    return feature_ratio(group.actions, group.values)
+
+
+# --- features ---------------------------------------------------------------------------------------------------------
+
+
+def features(records: Sequence[Any]):
+    """One panel an action with the four magnitudes over steps; then every action's ratio against C."""
+    groups = by_action(records)
+    figure, panels = plt.subplots(1, len(groups) + 1, figsize=(1.9 * (len(groups) + 1), 2.6), squeeze=False)
+    for place, (panel, (action, some)) in enumerate(zip(panels[0], groups.items(), strict=False)):
+        for number, name in enumerate(NAMED):
+            all_seeds(panel, [record.series(name) for record in some], name, colour(number))
+        panel.set(title=action, xlabel="step", ylim=(-1.8, 1.8), ylabel="mean over winners" if place == 0 else "")
+        count_axis(panel)
+    panels[0, 0].legend(fontsize=6)
+    last = panels[0, -1]
+    for number, (action, some) in enumerate(groups.items()):
+        middle, low, high = medians(some, lambda record: record.final("ratio"))
+        last.errorbar([ratio_of(some[0])], [middle], [[low], [high]], fmt="o", color=colour(number), label=action)
+    ends = np.array(sorted({ratio_of(record) for record in records}))
+    last.plot(ends, ends, ":", color="black", linewidth=0.8)
+    last.set(xlabel="C of Theorem C.1", ylabel="V(g)/V(y)", title="ratio (bars: all seeds)")
+    last.legend(fontsize=6)
+    return figure
+
+
+def starts(records: Sequence[Any]):
+    """Share, cancellation, ratio and predicted winners against sigma_0, for coarse and resolved steps."""
+    groups = grouped(records, lambda record: (record.config.action, record.config.scale))
+    figure, panels = plt.subplots(1, 3, figsize=(2.3 * COLUMN, 2.5))
+    measures = (
+        ("least share", "least share of the best neuron", None),
+        ("cancellation", "largest |V(g)+V(y')|, |V(g')+V(y)| over B", None),
+        ("ratio", "V(g)/V(y) over C", ratio_of),
+    )
+    for number, ((action, scale), some) in enumerate(groups.items()):
+        sizes = grouped(some, lambda record: record.config.sigma0)
+        for panel, (name, title, unit) in zip(panels, measures, strict=True):
+            rows = [[r.final(name) / (unit(r) if unit else 1) for r in chosen] for chosen in sizes.values()]
+            for place, row in zip(sizes, rows, strict=True):
+                panel.plot([place] * len(row), row, "o", color=colour(number), alpha=0.4, markersize=3)
+            label = f"{action}, {'resolved' if scale == 'relative' else 'coarse'} steps"
+            panel.plot(list(sizes), [np.median(row) for row in rows], color=colour(number), label=label)
+            panel.set(xscale="log", xlabel="sigma0", title=title)
+    panels[1].set_yscale("log")
+    panels[0].legend(fontsize=6)
+    return figure
+
+
+# --- attention --------------------------------------------------------------------------------------------------------
+
+
+def star(record: Any) -> float:
+    return lengths.critical_length(record.array("attention/scores"), record.config.group.values)
+
+
+def match_curves(panel: Any, groups: dict[str, list[Any]]) -> None:
+    """Exact match against length, every seed, with L* dotted."""
+    for number, (action, some) in enumerate(groups.items()):
+        runs = [(record.array("attention/lengths"), record.array("attention/exact match")) for record in some]
+        all_seeds(panel, runs, f"{action}, L* = {star(some[0]):.0f}", colour(number), DASHES[number % 3])
+        panel.axvline(star(some[0]), color=colour(number), linestyle=":", linewidth=0.9)
+    panel.set(xscale="log", xlabel="length L of the chain", ylabel="exact match", ylim=(-0.03, 1.05))
+    panel.legend(fontsize=6)
+
+
+def dynamics(records: Sequence[Any]):
+    """a and c, eps(2,2), and how long a chain comes out right."""
+    groups = by_action(records)
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(2.4 * COLUMN, 2.7))
+    for number, (action, some) in enumerate(groups.items()):
+        first = some[0]  # the descent is exact: seeds differ in the roll-outs only
+        left.plot(*first.series("a"), color=colour(number), label=action)
+        left.plot(*first.series("c"), color=colour(number), linestyle="--")
+        middle.plot(*first.series("eps"), color=colour(number), label=action)
+    left.set(xlabel="step", ylabel="a (solid), c (dashed)", title="diagonals of Q43 and Q44")
+    middle.set(xlabel="step", ylabel="eps(2,2)", yscale="log", title="attention that misses")
+    left.legend(fontsize=6)
+    match_curves(right, groups)
+    right.set_title("roll-out; dotted: L*")
+    return figure
+
+
+def limits(records: Sequence[Any]):
+    """Left: exact match against length. Right: L* against the fiber size, solvable or not."""
+    groups = by_action(records)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2.1 * COLUMN, 2.8))
+    match_curves(left, groups)
+    left.set_title(f"{records[0].config.steps} steps, |X| = {records[0].config.variables}")
+    for place, names in grouped(groups, lambda action: _fiber_and_length(groups[action][0])).items():
+        group = groups[names[0]][0].config.group
+        marker = "o" if all(groups[name][0].config.group.solvable for name in names) else "s"
+        right.plot(*place, marker, color=colour(list(groups).index(names[0])))
+        right.annotate(f"  {', '.join(names)}: {group.values} values", place, fontsize=6, va="center")
+    right.set(xscale="log", yscale="log", xlabel="fiber size |G|/|Y|", ylabel="L*", title="square: not solvable")
+    right.margins(x=0.35, y=0.2)
+    return figure
+
+
+def _fiber_and_length(record: Any) -> tuple[float, float]:
+    group = record.config.group
+    return group.actions / group.values, round(star(record), 1)
+
+
+def window(records: Sequence[Any]):
+    """eps and |gap| at the end of the stage against C_B, with the bounds of Lemmas E.24, E.35 and E.22."""
+    groups = by_action(records)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2.0 * COLUMN, 2.6))
+    factors = np.linspace(*_range(records), 100)
+    low, high = lengths.window(factors)
+    left.fill_between(factors, low, high, color="grey", alpha=0.2, label="[4 c1/3, 2.52 c1]")
+    right.plot(factors, lengths.window_constant(factors), ":", color="black", label="c1 = 1.005/C_B")
+    for number, (action, some) in enumerate(groups.items()):
+        ordered = sorted(some, key=lambda record: record.config.network.clip_factor)
+        x = [record.config.network.clip_factor for record in ordered]
+        style = {"color": colour(number), "label": action, "markersize": 4}
+        left.plot(x, [record.final("eps") for record in ordered], "o-", **style)
+        right.plot(x, [abs(record.final("gap")) for record in ordered], "o-", **style)
+    left.set(xlabel="C_B", ylabel="eps(2,2)", title="attention that misses, at the end of the stage")
+    right.set(xlabel="C_B", ylabel="|gap|", title="gap between the two targets")
+    left.legend(fontsize=6)
+    right.legend(fontsize=6)
+    return figure
+
+
+def _range(records: Sequence[Any]) -> tuple[float, float]:
+    factors = [record.config.network.clip_factor for record in records]
+    return min(factors), max(factors)
+
+
+# --- the algorithms ---------------------------------------------------------------------------------------------------
+
+
+def stages(records: Sequence[Any]):
+    """One row an arm: exact match at L, 2L, 4L, 8L by stage, then eps(L, l) for every l."""
+    arms = grouped(records, lambda record: record.arm)
+    figure, panels = plt.subplots(len(arms), 2, figsize=(2.2 * COLUMN, 2.5 * len(arms)), squeeze=False)
+    for (left, right), (arm, some) in zip(panels, arms.items(), strict=True):
+        count = some[0].config.stages
+        trained = 2 ** np.arange(1, count + 1)
+        for number, factor in enumerate((1, 2, 4, 8)):
+            runs = [(trained, _matches(record, count)[:, number]) for record in some]
+            all_seeds(left, runs, f"{factor}L" if factor > 1 else "L", colour(number))
+        for k, length in enumerate(trained):
+            runs = [(np.arange(1, length + 1) / length, record.array(f"L={length}/eps")) for record in some]
+            all_seeds(right, runs, f"L={length}", colour(k))
+        left.set(xscale="log", xlabel="length L of the stage", ylabel="exact match", ylim=(-0.03, 1.05))
+        left.set_xticks(trained, [str(length) for length in trained])
+        left.minorticks_off()
+        labels = min(record.final("label accuracy") for record in some)
+        action = some[0].config.action
+        left.set_title(f"{arm or action}; least label accuracy {labels:.3f}")
+        right.set(xlabel="l/L", ylabel="eps(L,l)", title="attention that misses, every step")
+        left.legend(fontsize=6)
+        right.legend(fontsize=6, ncols=2)
+    return figure
+
+
+def _matches(record: Any, count: int) -> np.ndarray:
+    return np.stack([record.array(f"L={2**k}/exact match") for k in range(1, count + 1)])
+
+
+def algorithm1(records: Sequence[Any]):
+    """Stage 1's token losses, stage 2's diagonals, and roll-outs before and after stage 2."""
+    arms = grouped(records, lambda record: record.arm)
+    figure, panels = plt.subplots(len(arms), 3, figsize=(2.3 * COLUMN, 2.2 * len(arms)), squeeze=False)
+    for (left, middle, right), (arm, some) in zip(panels, arms.items(), strict=True):
+        for number, token in enumerate((4, 5)):
+            all_seeds(left, [record.series(f"token {token}") for record in some], f"token {token}", colour(number))
+        for number, name in enumerate(("Q43 diagonal", "Q44 diagonal", "Q43 largest other", "Q44 largest other")):
+            all_seeds(middle, [record.series(name) for record in some], name, colour(number))
+        tested = np.array(some[0].config.lengths)
+        runs = [(tested, record.array("two steps/value match")) for record in some]
+        all_seeds(right, runs, "after stage 2", colour(0))
+        runs = [(tested, record.array("one step/untrained value match")) for record in some]
+        all_seeds(right, runs, "after stage 1 (Q = 0)", colour(1))
+        left.set(yscale="log", ylabel="loss", title=f"{arm}: stage 1", xlabel="step")
+        middle.set(title="stage 2", xlabel="step", ylabel="entries of Q")
+        right.set(title="roll-out", xlabel="length L of the chain", ylabel="exact match", ylim=(-0.03, 1.05))
+        for panel in (left, middle, right):
+            panel.legend(fontsize=6)
+    return figure

@@ -1,0 +1,260 @@
+"""The experiments with the practical decoder.
+
+The paper says: one layer, two heads, Adam at 1e-4, 300 epochs, C_6 and S_5 at L = 5, tests up to L = 160. Width,
+variables, size of the data set, batch, norm, residual connections and positions are ours.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.lego.config.practical import Lessons, Practical, SelfTraining, Shape
+from stairwise.papers.lego.config.task import Task
+
+HERE = "stairwise.papers.lego"
+QUICK = Practical(measure_every=1500)
+CONSTANT = Lessons(pool=10_000, batch=256, steps=11_719, learning_rate=1e-4, final_rate=1.0, warm_up=0)
+LARGE = Practical(
+    task=Task("C6", 170, 5),
+    model=Shape(width=256),
+    lessons=CONSTANT,
+    test_lengths=(5, 10, 20, 40, 80, 160),
+    test_sequences=256,
+    measure_every=4000,
+)
+LITERAL = replace(
+    LARGE,
+    task=Task("C6", 192, 5),
+    lessons=replace(CONSTANT, pool=100_000, steps=117_188),
+    test_sequences=1000,
+    measure_every=20_000,
+)
+
+
+def figure(id: str, caption: str, function: str, headline: bool = False) -> Figure:
+    return Figure(id, caption, f"{HERE}.figures.{function}", headline)
+
+
+def practical(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, Preset]) -> Experiment:
+    return Experiment(
+        id=id,
+        says=says,
+        Config=Practical,
+        program=f"{HERE}.train:training",
+        model=f"{HERE}.train:stored_model",
+        figures=figures,
+        presets=presets,
+    )
+
+
+def crossed(actions: tuple[str, ...], protocols: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """An arm for every protocol and action."""
+    return {
+        ", ".join(filter(None, [action, protocol])): {"task.action": action, **fields}
+        for protocol, fields in protocols.items()
+        for action in actions
+    }
+
+
+# --- Figure 1a --------------------------------------------------------------------------------------------------------
+
+FINITE: dict[str, Any] = {}
+FAST: dict[str, Any] = {"lessons.pool": 0, "lessons.learning_rate": 1e-3, "lessons.final_rate": 0.05}
+FRESH: dict[str, Any] = {"lessons.pool": 0, "lessons.steps": 40_000}
+LENGTH = practical(
+    "length",
+    "Figure 1a: trained at L = 5, a cyclic and a symmetric action rolled out at longer lengths",
+    (figure("fig1a", "Exact match of all values against length, by protocol", "lengths:two_actions", True),),
+    {
+        "quick": Preset(
+            replace(QUICK, keep_weights=True), crossed(("C4", "S4"), {"": {}}), seeds=3, note="fresh data, 3000 steps"
+        ),
+        "gpu": Preset(
+            LARGE,
+            crossed(
+                ("C6", "S5"),
+                {"10,000 sentences, 300 epochs": FINITE, "fresh, 1e-3 cosine": FAST, "fresh, 40,000 steps": FRESH},
+            ),
+            seeds=8,
+            group=8,
+            note="the first protocol is the paper's, with a data set of our size",
+        ),
+        "paper": Preset(
+            LITERAL,
+            crossed(("C6", "S5"), {"100,000 sentences, 300 epochs": FINITE}),
+            seeds=8,
+            group=8,
+            hours=0.3,
+            note="size of the data set, width and batch are not in the paper",
+        ),
+    },
+)
+
+CONTROLS = practical(
+    "controls",
+    "beyond the paper: actions that differ in one thing only; C_6 and S_3 on itself have equal sizes and both are free",
+    (figure("fig-controls", "Exact match against length, actions of equal sizes", "lengths:controls"),),
+    {
+        "quick": Preset(QUICK, crossed(("C6", "S3-regular"), {"": {}}), seeds=3),
+        "gpu": Preset(LARGE, crossed(("C6", "S3-regular", "C5", "D5", "A5", "S5"), {"": FINITE}), seeds=5, group=5),
+        "paper": Preset(LITERAL, crossed(("C6", "S3-regular", "C5", "S5"), {"": FINITE}), seeds=8, group=8, hours=0.6),
+    },
+)
+
+# --- when do they separate? -------------------------------------------------------------------------------------------
+
+
+def cells(*pools: int) -> dict[str, dict[str, Any]]:
+    """Finite pools or fresh data (0), with and without norm."""
+    return {
+        f"{f'{pool:,} sentences' if pool else 'fresh'}{'' if norm else ', no norm'}": {
+            "lessons.pool": pool,
+            "model.norm": norm,
+        }
+        for norm in (True, False)
+        for pool in pools
+    }
+
+
+MAP = practical(
+    "map",
+    "when cyclic and symmetric actions separate: size of the pool x training steps x norm",
+    (figure("fig1a-map", "Exact match, cyclic minus symmetric, over pools, steps and norm", "map:separation"),),
+    {
+        "quick": Preset(
+            replace(
+                QUICK,
+                lessons=Lessons(batch=32, steps=2000, final_rate=1.0),
+                test_lengths=(5, 20, 40),
+                test_sequences=100,
+                measure_every=500,
+            ),
+            crossed(("C4", "S4"), cells(1000, 0)),
+            seeds=2,
+            note="constant rate 1e-3, so that every look is a training of that length",
+        ),
+        "gpu": Preset(
+            replace(
+                LARGE, lessons=replace(CONSTANT, steps=16_000), test_lengths=(5, 20, 40, 80, 160), measure_every=4000
+            ),
+            crossed(("C6", "S5"), cells(10_000, 50_000, 0)),
+            seeds=5,
+            group=15,
+        ),
+        "paper": Preset(
+            replace(LARGE, lessons=replace(CONSTANT, steps=60_000), measure_every=4000),
+            crossed(("C6", "S5"), cells(2_500, 10_000, 50_000, 250_000, 0)),
+            seeds=8,
+            group=8,
+            hours=3.0,
+            note="not in the paper",
+        ),
+    },
+)
+
+# --- Figure 1b --------------------------------------------------------------------------------------------------------
+
+OWN = {"pool": 10_000, "batch": 256, "steps": 5000, "learning_rate": 1e-4, "final_rate": 1.0}
+SELF = Experiment(
+    id="self-training",
+    says="Figure 1b: the symmetric action, trained at L = 5, then on its own labels at 10, 20 and 40",
+    Config=SelfTraining,
+    program=f"{HERE}.train:self_training",
+    figures=(figure("fig1b", "Exact match against length after every stage, and label accuracy", "lengths:stages"),),
+    presets={
+        "quick": Preset(
+            SelfTraining(
+                base=replace(QUICK, task=Task("S4", 48, 5), lessons=Lessons(steps=2000), measure_every=2000),
+                pool=500,
+                steps=200,
+            ),
+            seeds=3,
+            note="a base that is weak at L = 40, 200 steps a stage",
+        ),
+        "gpu": Preset(
+            SelfTraining(base=replace(LARGE, task=Task("S5", 170, 5), measure_every=11_719), **OWN), seeds=5, group=5
+        ),
+        "paper": Preset(
+            SelfTraining(
+                base=replace(LITERAL, task=Task("S5", 192, 5)),
+                **{**OWN, "pool": 100_000, "steps": 117_188},
+            ),
+            seeds=8,
+            group=4,
+            hours=8.0,
+            note="300 epochs a stage; the paper does not say how many",
+        ),
+    },
+)
+
+# --- attention --------------------------------------------------------------------------------------------------------
+
+RESIDUALS = {
+    "no residual": {"model.attention_residual": False},
+    "residual": {"model.attention_residual": True},
+}
+LOOKS = (5, 10, 20)
+ATTENTION = practical(
+    "attention",
+    "Figures 2, 5, 6, 7: where answers look at L = 5, with permuted predicates, and at L = 10 and 20",
+    (
+        figure("fig2", "Mean attention of answers to clauses at the training length", "attention:heat_maps"),
+        figure("fig5", "The same decoders on permuted predicates", "attention:permuted"),
+        figure("fig6", "Attention to the right predicate against its place", "attention:predicate_diagonal"),
+        figure("fig7", "Attention of an answer to itself against its place", "attention:answer_diagonal"),
+    ),
+    {
+        "quick": Preset(
+            replace(
+                QUICK,
+                task=Task("C4", 24, 5),
+                lessons=Lessons(steps=2500),
+                test_lengths=(5, 10, 20),
+                measure_every=2500,
+                map_lengths=LOOKS,
+            ),
+            crossed(("C4", "S4"), {"no residual": RESIDUALS["no residual"]})
+            | crossed(("C4",), {"residual": RESIDUALS["residual"]}),
+            seeds=3,
+        ),
+        "gpu": Preset(
+            replace(LARGE, map_lengths=LOOKS),
+            crossed(("C6", "S5"), {name: FAST | fields for name, fields in RESIDUALS.items()}),
+            seeds=5,
+            group=5,
+        ),
+        "paper": Preset(
+            replace(LITERAL, map_lengths=LOOKS), crossed(("C6", "S5"), RESIDUALS), seeds=8, group=8, hours=0.6
+        ),
+    },
+)
+
+KINDS = {name: {"model.positions": name} for name in ("none", "learned", "rotary", "randomised")}
+POSITIONS = practical(
+    "positions",
+    "beyond the paper: only decoders that are not told positions, or are told random ones, go beyond L = 5",
+    (figure("fig-positions", "Exact match against length, by positional encoding", "lengths:positions"),),
+    {
+        "quick": Preset(
+            replace(
+                QUICK,
+                task=Task("C4", 24, 5),
+                lessons=Lessons(steps=1500),
+                test_lengths=(5, 10, 20),
+                test_sequences=200,
+                measure_every=1500,
+            ),
+            KINDS,
+            seeds=3,
+        ),
+        "gpu": Preset(
+            replace(LARGE, test_lengths=(5, 10, 20, 40, 80)),
+            {name: FAST | fields for name, fields in KINDS.items()},
+            seeds=5,
+            group=5,
+        ),
+        "paper": Preset(LITERAL, KINDS, seeds=8, group=8, hours=0.6, note="not in the paper"),
+    },
+)
+
+EXPERIMENTS = (LENGTH, SELF, ATTENTION, MAP, POSITIONS, CONTROLS)

@@ -1,0 +1,258 @@
+"""The experiments with the theory model: features, reduced dynamics, Algorithms 1 and 2."""
+
+from dataclasses import replace
+
+from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.lego.config.dynamics import AttentionRun, Constants, Curriculum, Doubling, FeatureRun
+from stairwise.papers.lego.config.task import Task
+
+HERE = "stairwise.papers.lego"
+
+
+def figure(id: str, caption: str, function: str) -> Figure:
+    return Figure(id, caption, f"{HERE}.figures.theory:{function}")
+
+
+# --- features (Theorems B.1 and C.1) ----------------------------------------------------------------------------------
+
+
+def features_of(action: str, neurons: int, rate: float, steps: int) -> dict:
+    return {"action": action, "neurons": neurons, "rate": rate, "steps": steps}
+
+
+FEW = {
+    "C3": features_of("C3", 8, 0.02, 20_000),
+    "S3": features_of("S3", 8, 0.02, 20_000),
+    "S4": features_of("S4", 12, 0.04, 20_000),
+}
+MORE = FEW | {
+    "C6": features_of("C6", 18, 0.04, 30_000),
+    "A4": features_of("A4", 12, 0.04, 20_000),
+    "D4": features_of("D4", 12, 0.04, 20_000),
+    "D5": features_of("D5", 16, 0.04, 30_000),
+    "S5": features_of("S5", 16, 0.04, 40_000),
+}
+FEATURES = Experiment(
+    id="features",
+    says="what the FFN learns on one-step chains: magnitudes, their ratio C, cancellation, one neuron for each pair",
+    Config=FeatureRun,
+    program=f"{HERE}.algorithms:features",
+    precision=64,
+    figures=(
+        figure(
+            "theory-features",
+            "The four magnitudes of the winning neurons over training, and the ratio V(g)/V(y) against C",
+            "features",
+        ),
+    ),
+    presets={
+        "quick": Preset(FeatureRun(), FEW, seeds=2),
+        "gpu": Preset(FeatureRun(), MORE, seeds=8, group=8),
+        "paper": Preset(
+            FeatureRun(vocabulary=8192, sigma0=8192**-0.5, scale="loss", rate=0.1, steps=400_000),
+            {"C6": {"action": "C6", "neurons": 18}, "S4": {"action": "S4", "neurons": 12}},
+            seeds=5,
+            group=5,
+            hours=0.3,
+            note="sigma0 = d^-1/2 as in Assumption 3.3, at the first d with sigma0 log d below 1/log d; not run",
+        ),
+    },
+)
+
+START_ARMS = {
+    f"{action}, sigma0={sigma0:g}, {scale}": {**FEW[action], "sigma0": sigma0, "scale": scale}
+    for action in ("C3", "S3")
+    for sigma0 in (1e-4, 1e-3, 1e-2, 256**-0.5)
+    for scale in ("largest", "relative")
+}
+STARTS = Experiment(
+    id="starts",
+    says="how small the start must be for the features of the theorem, with coarse steps and with resolved ones",
+    Config=FeatureRun,
+    program=f"{HERE}.algorithms:features",
+    precision=64,
+    figures=(
+        figure(
+            "theory-starts",
+            "Share of a pair carried by its best neuron, cancellation and ratio against the size of the start",
+            "starts",
+        ),
+    ),
+    presets={
+        "quick": Preset(FeatureRun(points=10), START_ARMS, seeds=3),
+        "gpu": Preset(FeatureRun(points=10), START_ARMS, seeds=16, group=16),
+        "paper": Preset(
+            FeatureRun(points=10, vocabulary=8192),
+            START_ARMS,
+            seeds=16,
+            group=16,
+            hours=0.1,
+            note="at d = 8192; not run",
+        ),
+    },
+)
+
+# --- attention in four scalars ----------------------------------------------------------------------------------------
+
+ACTIONS = {name: {"action": name} for name in ("C3", "C4", "C6", "S3", "S4", "S5")}
+ATTENTION = AttentionRun()
+SEEDS = "the descent is exact: seeds only change the roll-outs"
+DYNAMICS = Experiment(
+    id="dynamics",
+    says="attention on chains of two over the exact population: a, c, eps, gap, and how long a chain it carries",
+    Config=AttentionRun,
+    program=f"{HERE}.algorithms:attention",
+    precision=64,
+    figures=(
+        figure(
+            "theory-dynamics",
+            "Diagonals a and c, concentration eps(2,2) over training, and exact match against length with L*",
+            "dynamics",
+        ),
+    ),
+    presets={
+        "quick": Preset(ATTENTION, ACTIONS, seeds=2, note=SEEDS),
+        "gpu": Preset(
+            replace(ATTENTION, steps=20_000, lengths=(8, 32, 128, 512, 2048, 8192)), ACTIONS, seeds=5, note=SEEDS
+        ),
+        "paper": Preset(
+            replace(ATTENTION, variables=65_536, steps=200_000, lengths=(8, 32, 128, 512, 2048, 8192, 32_768)),
+            ACTIONS,
+            seeds=5,
+            hours=0.5,
+            note="a vocabulary of 65,000, and ten times the steps; not run",
+        ),
+    },
+)
+
+LIMIT_ARMS = {name: {"action": name} for name in ("C5", "D5", "A5", "S5", "C6", "S3-regular")}
+LIMITS = Experiment(
+    id="limits",
+    says="which property of the action limits length: values, fiber, commutativity or solvability (beyond the paper)",
+    Config=AttentionRun,
+    program=f"{HERE}.algorithms:attention",
+    precision=64,
+    figures=(figure("theory-limits", "Exact match against length and L* for actions on 5 and on 6 values", "limits"),),
+    presets={
+        "quick": Preset(ATTENTION, LIMIT_ARMS, seeds=2, note=SEEDS),
+        "gpu": Preset(
+            ATTENTION,
+            LIMIT_ARMS | {name: {"action": name} for name in ("A5-regular", "Q8", "D4", "A4", "D6")},
+            seeds=5,
+            note=SEEDS,
+        ),
+        "paper": Preset(
+            replace(ATTENTION, steps=20_000), LIMIT_ARMS, seeds=5, hours=0.1, note="ten times the steps; not run"
+        ),
+    },
+)
+
+WINDOW_ARMS = {
+    f"{action}, C_B={factor:g}": {"action": action, "network.clip_factor": factor}
+    for action in ("S3", "S4")
+    for factor in (6.5, 8.0, 10.0, 12.0, 16.0)
+}
+WINDOW_RUN = AttentionRun(
+    supervised=(2,), stop="window", rate=0.001, steps=2000, points=400, lengths=(2, 4, 8), network=Constants(8.0)
+)
+WINDOW = Experiment(
+    id="window",
+    says="the window [4c1/3, 2.52c1] in which symmetric attention sits when its loss reaches e^{(-1/2+3.01c1)2B}",
+    Config=AttentionRun,
+    program=f"{HERE}.algorithms:attention",
+    precision=64,
+    figures=(
+        figure(
+            "theory-window", "eps against C_B at the end of the stage, with both bounds, and the gap with c1", "window"
+        ),
+    ),
+    presets={
+        "quick": Preset(WINDOW_RUN, WINDOW_ARMS, seeds=1, note=SEEDS),
+        "gpu": Preset(
+            replace(WINDOW_RUN, rate=0.0002, steps=10_000),
+            WINDOW_ARMS
+            | {f"S5, C_B={C:g}": {"action": "S5", "network.clip_factor": C} for C in (6.5, 8.0, 12.0, 16.0)},
+            seeds=5,
+            note=SEEDS,
+        ),
+        "paper": Preset(
+            replace(WINDOW_RUN, variables=65_536, rate=0.0002, steps=10_000),
+            WINDOW_ARMS,
+            seeds=1,
+            hours=0.1,
+            note="a vocabulary of 65,000; not run",
+        ),
+    },
+)
+
+# --- the algorithms ---------------------------------------------------------------------------------------------------
+
+STAGES = Experiment(
+    id="stages",
+    says="Algorithm 2 on the ideal FFN: each stage labels chains of twice the length and solves twice that again",
+    Config=Doubling,
+    program=f"{HERE}.algorithms:doubling",
+    precision=64,
+    figures=(
+        figure(
+            "theory-stages",
+            "Exact match at L, 2L, 4L, 8L after each stage, and eps(L, l) for every step l",
+            "stages",
+        ),
+    ),
+    presets={
+        "quick": Preset(Doubling(), seeds=2),
+        "gpu": Preset(
+            Doubling(variables=1024, stages=7),
+            {"S4": {}, "S5": {"action": "S5"}, "S4, any step": {"supervised": "any"}},
+            seeds=8,
+            group=8,
+        ),
+        "paper": Preset(
+            Doubling(variables=8192, stages=11, contexts=4000, network=Constants(16.0)),
+            {"S4": {}, "S5": {"action": "S5"}},
+            seeds=5,
+            group=5,
+            hours=0.5,
+            note="eleven doublings, to chains of 2048; not run",
+        ),
+    },
+)
+
+ALGORITHM_1 = Experiment(
+    id="algorithm1",
+    says="Algorithm 1 end to end on the theory's transformer: FFN on chains of one, attention on chains of two",
+    Config=Curriculum,
+    program=f"{HERE}.curriculum:algorithm1",
+    figures=(
+        figure(
+            "theory-algorithm1",
+            "Token losses of stage 1, diagonals of Q43 and Q44 in stage 2, and exact match against length",
+            "algorithm1",
+        ),
+    ),
+    presets={
+        "quick": Preset(Curriculum(), {"C3": {}, "S3": {"task.action": "S3"}}, seeds=2),
+        "gpu": Preset(
+            Curriculum(ffn_steps=1200, attention_steps=600),
+            {
+                "C3": {},
+                "S3": {"task.action": "S3"},
+                "C3, m=5, sigma0=.01": {"neurons": 5, "sigma0": 0.01},
+                "C3, m=5": {"neurons": 5},
+                "C3, sigma0=.01": {"sigma0": 0.01},
+            },
+            seeds=8,
+            group=8,
+        ),
+        "paper": Preset(
+            Curriculum(task=Task("C6", 162, 2), neurons=24, batch=1024, ffn_steps=20_000, attention_steps=5000,
+                       measure_every=500, lengths=(5, 10, 20, 40, 80, 160)),
+            seeds=3,
+            hours=2.0,
+            note="the sizes of Figure 1a on the theory model; not run",
+        ),
+    },
+)  # fmt: skip
+
+EXPERIMENTS = (FEATURES, STARTS, DYNAMICS, LIMITS, WINDOW, STAGES, ALGORITHM_1)

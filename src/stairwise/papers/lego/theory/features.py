@@ -1,0 +1,26 @@
+"""What the value token learns (Theorems B.1 and C.1): magnitudes, their ratio, the curriculum, and how to read both.
+
+A neuron of class j that carries the pairs (g, y) with g(y) = j ends with V(g) = alpha on the fiber, -beta off it,
+V(y) = beta at its value and -alpha elsewhere. Confounders cancel, alpha + beta = 2B', and the conserved sum
+sum_g V(g) = sum_y V(y) leaves one ratio, alpha = C beta.
+"""
+
+from stairwise.papers.lego.activation import Number
+from stairwise.papers.lego.model import feature_ratio
+from stairwise.tasks.groups import Action
+
+
+def vocabulary(action: Action, variables: int) -> int:
+    """d = |X| + |G| + |Y| + 1, the blank included."""
+    return variables + action.actions + action.values + 1
+
+
+def magnitudes(action: Action, height: Number) -> tuple[Number, Number]:
+    """alpha and beta, 2 `height` in all: on its own pair a neuron then reads V(phi) = (alpha + beta)/2 = `height`."""
+    C = feature_ratio(action.actions, action.values)
+    return 2 * height * C / (1 + C), 2 * height / (1 + C)
+
+
+def magnitudes_printed(values: int, height: float) -> tuple[float, float]:
+    """Equation (18): 2B and 2B/nY, the limit of large nY, whose sum is 2B (1 + 1/nY)."""
+    return 2 * height, 2 * height / values

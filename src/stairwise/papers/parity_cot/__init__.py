@@ -1,0 +1,17 @@
+"""Parity with and without a chain of thought: exponentially many samples against linearly many."""
+
+from stairwise.lab.contract import Paper
+from stairwise.papers.parity_cot.claims import LEDGER
+from stairwise.papers.parity_cot.presets import EXPERIMENTS
+
+PAPER = Paper(
+    id="parity_cot",
+    title="From Sparse Dependence to Sparse Attention: Unveiling How Chain-of-Thought Enhances Transformer Sample"
+    " Efficiency",
+    authors="K. Wen, H. Zhang, H. Lin, J. Zhang",
+    year=2025,
+    venue="ICLR",
+    summary="parity takes exponentially many samples without a chain of thought, linearly many with it",
+    claims=tuple(LEDGER.claims),
+    experiments=EXPERIMENTS,
+)

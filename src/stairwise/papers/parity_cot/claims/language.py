@@ -1,0 +1,201 @@
+"""Language models on word problems: Figures 6 and 7, what length alone does to them, and decoders of ours."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stairwise.lab.config import ConfigError
+from stairwise.lab.contract import Verdict
+from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import word_problems
+from stairwise.papers.parity_cot.claims.ledger import LEDGER
+from stairwise.papers.parity_cot.config.language import Figures67, Prefixes
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+
+    from stairwise.measure import attention, estimates, gsm8k, language
+    from stairwise.nn import transformer
+    from stairwise.train import keys
+else:
+    jax, jnp = lazy("jax"), lazy("jax.numpy")
+    attention, estimates = lazy("stairwise.measure.attention"), lazy("stairwise.measure.estimates")
+    gsm8k, language = lazy("stairwise.measure.gsm8k"), lazy("stairwise.measure.language")
+    transformer, keys = lazy("stairwise.nn.transformer"), lazy("stairwise.train.keys")
+
+FIGURE_6 = (1, 11, 21, 28)  # the layers it shows, of 28
+NEEDS = "needs weights: --model PATH_OR_NAME [--tuned PATH_OR_NAME], and PyTorch and Transformers (extra hf)"
+
+
+# --- Figures 6 and 7 --------------------------------------------------------------------------------------------------
+
+
+@LEDGER.theory(
+    "fig6",
+    kind="empirical",
+    says="eq. (1) is lower with CoT than without in layers 1, 11, 21, 28 of Qwen2-7B, and lower again in Qwen2-Math-7B",
+    cases=Figures67(layers=FIGURE_6),
+)
+def four_layers_are_sparser(config: Figures67, seed: int) -> Verdict:
+    return sparser_with_cot(config, seed)
+
+
+@LEDGER.theory(
+    "fig7",
+    kind="empirical",
+    says="the same over all layers: eq. (1) is lower with CoT than without, and lower again after tuning on CoT data",
+    cases=Figures67(),
+)
+def all_layers_are_sparser(config: Figures67, seed: int) -> Verdict:
+    return sparser_with_cot(config, seed)
+
+
+def sparser_with_cot(config: Figures67, seed: int) -> Verdict:
+    """Criterion: each difference's 95 % interval over problems lies below 0.
+
+    The note says what the criterion cannot see: the same difference at equal length, and in random weights.
+    """
+    if not config.model:
+        return Verdict("skipped", note=NEEDS)
+    try:
+        import transformers  # noqa: F401
+    except ImportError:
+        raise ConfigError("the model needs PyTorch and Transformers: pip install 'stairwise[hf]'") from None
+    chosen = word_problems.read(config.data).held_out[: config.limit]
+    texts = [gsm8k.texts(problem) for problem in chosen]
+    model = language.load(config.model)
+    trained = _values(config, model, texts)
+    chance = _values(config, language.randomise(model, seed), texts)
+    pairs = {"with CoT - without": (trained["with CoT"], trained["without CoT"])}
+    if config.tuned:
+        tuned = _values(config, language.load(config.tuned), texts)
+        pairs["tuned - pre-trained, with CoT"] = (tuned["with CoT"], trained["with CoT"])
+    rows = {name: language.compare(*pair) for name, pair in pairs.items()}
+    rows["random weights: with CoT - without"] = language.compare(chance["with CoT"], chance["without CoT"])
+    criteria = [rows[name][0] for name in pairs]  # eq. (1) is the first variant
+    highest = max(row.difference.high for row in criteria)
+    matched, random = rows["with CoT - without"][1], rows["random weights: with CoT - without"][0]
+    note = f"at equal length {matched.difference}; random weights {random.difference}"
+    return Verdict.at_most(
+        highest,
+        -math.ulp(0.0),
+        otherwise="not-reproduced",
+        details=tuple(_row(name, row) for name, some in rows.items() for row in some),
+        note=note if config.tuned else f"{note}; no tuned model given",
+    )
+
+
+def _values(config: Figures67, model: Any, texts: Sequence[Any]) -> dict[str, np.ndarray]:
+    """The entropies in the layers that count."""
+    found = language.measure(model, texts, batch=config.batch).values
+    depth = next(iter(found.values())).shape[1]
+    chosen = [layer - 1 for layer in config.layers or range(1, depth + 1)]
+    if max(chosen) >= depth:
+        raise ConfigError(
+            f"layers={','.join(map(str, config.layers))} must lie in 1..{depth}, the layers of {model.name}"
+        )
+    return {condition: values[:, chosen] for condition, values in found.items()}
+
+
+def _row(name: str, row: Any) -> dict[str, Any]:
+    low, high = row.difference.low, row.difference.high
+    means = {"first": row.first, "second": row.second, "difference": row.difference.value, "low": low, "high": high}
+    return {"comparison": name, "tokens": str(row.variant), **means, "share lower": row.lower}
+
+
+# --- what length alone does -------------------------------------------------------------------------------------------
+
+
+@LEDGER.theory(
+    "fig6-length",
+    kind="bound",
+    says="eq. (1) of a text is at most that of its prefixes, for every head and any weights: longer looks sparser",
+    cases=Prefixes(),
+)
+def longer_is_never_less_sparse(config: Prefixes, seed: int) -> Verdict:
+    """A causal head's rows on a prefix are its rows on the whole text, so the minimum runs over a superset.
+
+    The texts of Figure 6 share the question and differ in length; how far random weights fall is in the table.
+    """
+    lowest, mean = jax.jit(partial(_read_prefixes, config))(keys.role_key(seed, "prefixes"))
+    rises = [float(jnp.max(after - before)) for before, after in itertools.pairwise(lowest)]
+    rows = [
+        {"tokens": length, "eq. (1)": float(jnp.mean(one)), "mean over tokens": float(jnp.mean(other))}
+        for length, one, other in zip(config.lengths, lowest, mean, strict=True)
+    ]
+    note = "largest rise of a head from a prefix to the text"
+    return Verdict.at_most(max(rises), 1e-12, details=tuple(rows), note=note)
+
+
+def _read_prefixes(config: Prefixes, key):
+    """Eq. (1) and the mean over tokens [length, text, layer, head]; what follows a prefix is another random text."""
+    model = transformer.Transformer(
+        vocab=config.vocabulary, width=config.width, layers=config.layers, heads=config.heads, causal=True,
+        positions="rotary", std=config.std, compute_dtype="float64", key=keys.role(key, "model"),
+    )  # fmt: skip
+    size = config.lengths[-1]
+    shape = (config.texts, 2, size)
+    texts = jax.random.randint(keys.role(key, "texts"), shape, 0, config.vocabulary, dtype=jnp.int32)
+    seen, place = jnp.tril(jnp.ones((size, size), dtype=bool)), jnp.arange(size, dtype=jnp.int32)
+
+    def read(length, text):
+        weights = model.with_attention(jnp.where(place < length, *text))[1]
+        rows = place < length
+        return attention.sparsest_row(weights, seen, rows), attention.mean_row(weights, seen, rows)
+
+    return jax.vmap(jax.vmap(read, (None, 0)), (0, None))(jnp.array(config.lengths, dtype=jnp.int32), texts)
+
+
+# --- decoders of ours -------------------------------------------------------------------------------------------------
+
+
+@LEDGER.empirical(
+    "gsm8k-sparser",
+    experiment="gsm8k",
+    says="trained on GSM8K with CoT, heads are sparser than with borrowed reasoning of equal length, on the same texts",
+)
+def cot_data_makes_attention_sparser(records: Sequence[Any]) -> Verdict:
+    """Criterion: by eq. (1) and by the mean over tokens, the 95 % interval of the paired difference lies below 0."""
+    arms = {
+        name: _by_seed(records, *shares) for name, shares in {"cot": (1, 1), "borrowed": (1, 0), "none": (0, 1)}.items()
+    }
+    differences = [
+        {"text": f"{look} ({against})", **_difference(arms["cot"], arms[against], look)}
+        for against, looks in {"borrowed": ("min cot", "mean cot", "min question", "mean question"),
+                               "none": ("min question", "mean question")}.items()
+        for look in looks
+    ]  # fmt: skip
+    finals = [
+        {"arm": name, "seed": seed} | {look: record.final(look) for look in ("min cot", "mean cot", "loss", "accuracy")}
+        for name, some in arms.items()
+        for seed, record in some.items()
+    ]
+    verdict = Verdict.at_most(max(row["high"] for row in differences[:2]), -math.ulp(0.0), otherwise="not-reproduced")
+    seeds = len(arms["cot"])
+    note = "; ".join(
+        f"{row['text']} {row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]" for row in differences
+    )
+    return Verdict(
+        verdict.status, verdict.measured, 0.0, details=(*differences, *finals), note=f"{seeds} seeds; {note}"
+    )
+
+
+def _by_seed(records: Sequence[Any], reasoning: float, own: float) -> dict[int, Any]:
+    return {
+        record.seed: record
+        for record in records
+        if (record.config.reasoning, record.config.own if reasoning else own) == (reasoning, own)
+    }
+
+
+def _difference(first: dict[int, Any], second: dict[int, Any], look: str) -> dict[str, float]:
+    """first - second, paired by seed: the mean, its interval, and how many seeds are below 0."""
+    values = np.array([record.final(look) - second[seed].final(look) for seed, record in first.items()])
+    estimate = estimates.bootstrap(values, np.mean)
+    below = int(np.sum(values < 0))
+    return {"difference": estimate.value, "low": estimate.low, "high": estimate.high, "seeds below 0": below}

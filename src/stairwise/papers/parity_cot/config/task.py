@@ -1,0 +1,79 @@
+"""The parity to be learnt, with or without its chain of thought."""
+
+from dataclasses import dataclass
+
+from stairwise.lab.config import Config, option, require
+
+LARGEST = 2**14  # input bits
+ORDERS = ("ascending", "given", "random")
+LAYOUTS = ("paper", "authors")
+
+
+@dataclass(frozen=True)
+class Task(Config):
+    """The parity of k secret bits among n, as a sequence of 0/1 tokens (Definitions 1 and 2).
+
+    A secret that is named has its positions counted from 0; a drawn one is a function of the seed alone.
+    """
+
+    inputs: int = option(16, "input bits n", low=1, high=LARGEST)
+    size: int = option(4, "secret bits k", low=1, high=LARGEST)
+    cot: bool = option(True, "with the chain of partial sums (Definition 2) or without (Definition 1)")
+    secret: tuple[int, ...] = option((), "the secret positions, counted from 0; none = drawn from the seed", low=0)
+    order: str = option(
+        "ascending", "in which order the chain takes the secret bits; given: as `secret` names them", choices=ORDERS
+    )
+    layout: str = option(
+        "paper",
+        "authors: as their code has it, without the 0 token where there is no chain, with a label for that 0 where"
+        " there is one, and with the last input never in the secret",
+        choices=LAYOUTS,
+    )
+    absorbed: int = option(1, "secret bits g that one step of the chain takes in (the paper: 1)", low=1, numeric=True)
+    noise: float = option(
+        0.0,
+        "chance rho that a step of a training sequence is wrong (the next one builds on it)",
+        low=0.0,
+        high=0.5,
+        numeric=True,
+    )
+
+    def check(self) -> None:
+        require(self.size <= self.inputs, f"size={self.size} must be at most inputs={self.inputs}")
+        check_secret(self.secret, self.inputs, self.size)
+        require(
+            self.order != "given" or len(self.secret) > 0, f"order={self.order} must come with a secret that is named"
+        )
+
+    @property
+    def room(self) -> int:
+        """Places for secret bits."""
+        return self.size
+
+
+@dataclass(frozen=True)
+class PaddedTask(Task):
+    """The same with k as a number, so that one compiled program serves every k up to the padding."""
+
+    size: int = option(4, "secret bits k", low=1, high=LARGEST, numeric=True)
+    padding: int = option(16, "the largest k of the program", low=1, high=LARGEST)
+
+    def check(self) -> None:
+        super().check()
+        require(self.size <= self.padding, f"size={self.size} must be at most padding={self.padding}")
+        require(self.padding <= self.inputs, f"padding={self.padding} must be at most inputs={self.inputs}")
+        require(not self.secret, f"secret={self.secret} must be drawn (none) where k is padded")
+
+    @property
+    def room(self) -> int:
+        return self.padding
+
+
+def check_secret(secret: tuple[int, ...], inputs: int, size: int) -> None:
+    """k distinct positions in 0..n-1, where any are named."""
+    if not secret:
+        return
+    require(len(secret) == size, f"secret has {len(secret)} positions, which must be size={size}")
+    for place, position in enumerate(secret):
+        require(0 <= position < inputs, f"secret={position} must lie in 0..{inputs - 1}")
+        require(position not in secret[:place], f"secret={position} must not be repeated")

@@ -1,0 +1,80 @@
+"""A GPT-2-like decoder, and how it is trained on parities: on fresh or repeated data, until right or out of budget."""
+
+from dataclasses import dataclass
+
+from stairwise.lab.config import Config, option, require
+from stairwise.papers.parity_cot.config.task import PaddedTask
+
+DTYPES = ("float32", "bfloat16")
+LARGEST_INDEX = 2**31
+
+
+@dataclass(frozen=True)
+class Decoder(Config):
+    """Pre-norm decoder with learned positions, GELU and a tied head; the perceptron is four times as wide."""
+
+    width: int = option(64, "hidden width (the paper: 720)", low=1, high=2**14)
+    layers: int = option(1, "layers", low=1, high=64)
+    heads: int = option(4, "heads; must divide the width", low=1, high=2**10)
+    std: float = option(0.125, "scale of the initial weights (GPT-2: .02)", above=0.0, high=10.0, numeric=True)
+    dropout: float = option(0.0, "dropout in training (the authors' code: .1)", low=0.0, below=1.0)
+    compute: str = option("float32", "precision of the activations", choices=DTYPES)
+    parameters: str = option("float32", "precision of weights and Adam (the authors' code: bfloat16)", choices=DTYPES)
+
+    def check(self) -> None:
+        require(self.width % self.heads == 0, f"heads={self.heads} must divide width={self.width}")
+
+
+@dataclass(frozen=True)
+class Training(Config):
+    """Adam on cross-entropy over the supervised tokens, evaluated on held-out sequences every `look` samples."""
+
+    task: PaddedTask = option(PaddedTask(), "the parity")
+    decoder: Decoder = option(Decoder(), "the model")
+    rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
+    decay: float = option(
+        0.0,
+        "share of the rate that is gone, linearly, at the end of the budget (authors: 1)",
+        low=0.0,
+        high=1.0,
+        numeric=True,
+    )
+    clip: float = option(1.0, "largest norm of a gradient (authors: 1); 0 = any", low=0.0)
+    samples: int = option(
+        0, "distinct training inputs, passed over again and again; 0: fresh ones", low=0, high=10**9, numeric=True
+    )
+    batch: int = option(128, "sequences of one step", low=1, high=2**20)
+    budget: int = option(100_352, "sequences processed in all; a multiple of look", low=1, high=LARGEST_INDEX - 1)
+    look: int = option(1024, "sequences processed between evaluations; a multiple of batch", low=1, high=2**24)
+    validation: int = option(1024, "held-out sequences", low=1, high=2**20)
+    threshold: float = option(1.0, "exact match that counts as learnt", above=0.0, high=1.0, numeric=True)
+    past: int = option(0, "evaluations to go on for after that", low=0, numeric=True)
+    attention: int = option(0, "held-out sequences on which attention is measured; 0: it is not", low=0, high=2**14)
+    points: int = option(8, "measurements kept for each doubling of the samples", low=1, high=1000)
+
+    def check(self) -> None:
+        require(self.look % self.batch == 0, f"look={self.look} must be a multiple of batch={self.batch}")
+        require(self.budget % self.look == 0, f"budget={self.budget} must be a multiple of look={self.look}")
+        require(
+            self.attention <= self.validation,
+            f"attention={self.attention} must be at most validation={self.validation}",
+        )
+        used = self.samples + self.validation
+        require(
+            used <= self.pool,
+            f"samples={self.samples} + validation={self.validation} must be at most {self.pool}"
+            f" (2**inputs, inputs={self.task.inputs})",
+        )
+
+    @property
+    def pool(self) -> int:
+        """Inputs that training and validation sets are taken from."""
+        return min(2**self.task.inputs, LARGEST_INDEX)
+
+    @property
+    def looks(self) -> int:
+        return self.budget // self.look
+
+    @property
+    def steps(self) -> int:
+        return self.budget // self.batch

@@ -1,0 +1,88 @@
+"""Where the steps of the chain look (Figures 3b and 8)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from stairwise.lab.plots import COLUMN
+from stairwise.papers.parity_cot.runs import final_heads, grouped, shape, where
+
+
+def live_rows(record: Any) -> slice:
+    """The rows of the chain's steps among the supervised ones."""
+    task = record.config.task
+    lead = int(task.layout == "authors")
+    return slice(lead, lead - (-task.size // task.absorbed))
+
+
+def heat_map(axes: Any, record: Any, layer: int, head: int, name: str = "attention of one") -> Any:
+    """Attention of the steps of one sequence; a ring marks the secret bit that the step adds."""
+    weights = record.array(f"train/{name}")[layer, head][live_rows(record)]
+    image = axes.imshow(weights, vmin=0, vmax=1, cmap="cividis", aspect="auto", interpolation="nearest")
+    if record.config.task.absorbed == 1:
+        secret = record.array("train/secret")[: record.config.task.size]
+        axes.plot(
+            secret,
+            np.arange(len(secret)),
+            "o",
+            markersize=3.5,
+            markerfacecolor="none",
+            color="#D55E00",
+            markeredgewidth=0.7,
+            linestyle="none",
+        )
+    axes.grid(False)
+    return image
+
+
+def one_head(records: Sequence[Any]):
+    """Figure 3b: one layer, one head; every seed, in one column for each initial scale."""
+    arms = grouped(where(records, lambda c: shape(c) == (1, 1)), lambda c: c.decoder.std)
+    seeds = max(len(group) for group in arms.values())
+    figure, panels = plt.subplots(
+        len(arms),
+        seeds,
+        figsize=(0.75 * COLUMN * seeds, 1.6 * len(arms) + 0.4),
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+    )
+    for row, (std, group) in zip(panels, arms.items(), strict=True):
+        for axes, record in zip(row, group, strict=False):
+            image = heat_map(axes, record, 0, 0)
+            agreement, mass = (final_heads(record, name)[0, 0] for name in ("agreement", "mass"))
+            axes.set_title(
+                f"std {std:g}, seed {record.seed}: argmax right {agreement:.2f}, mass {mass:.2f}", fontsize=6
+            )
+        row[0].set_ylabel("step of the chain")
+    for axes in panels[-1]:
+        axes.set_xlabel("attended position")
+    figure.colorbar(image, ax=panels, label="attention", shrink=0.8)
+    return figure
+
+
+def every_head(records: Sequence[Any]):
+    """Figure 8: the deepest model, all layers and heads of the first seed; the titles hold all seeds."""
+    deepest = max(shape(record.config) for record in records)
+    chosen = where(records, lambda config: shape(config) == deepest)
+    layers, heads = deepest
+    figure, panels = plt.subplots(
+        layers, heads, figsize=(1.1 * COLUMN * heads, 1.7 * layers + 0.4), squeeze=False, sharex=True, sharey=True
+    )
+    mass, entropy = (np.stack([final_heads(record, name) for record in chosen]) for name in ("mass", "step entropy"))
+    for layer in range(layers):
+        for head in range(heads):
+            image = heat_map(panels[layer, head], chosen[0], layer, head)
+            masses = " ".join(f"{value:.2f}" for value in mass[:, layer, head])
+            entropies = " ".join(f"{value:.2f}" for value in entropy[:, layer, head])
+            panels[layer, head].set_title(
+                f"layer {layer + 1}, head {head + 1}; seeds: mass {masses}\nentropy {entropies}", fontsize=6
+            )
+    for axes in panels[:, 0]:
+        axes.set_ylabel("step of the chain")
+    for axes in panels[-1]:
+        axes.set_xlabel("attended position")
+    figure.colorbar(image, ax=panels, label=f"attention, seed {chosen[0].seed}", shrink=0.8)
+    return figure

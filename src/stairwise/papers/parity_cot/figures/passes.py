@@ -1,0 +1,99 @@
+"""Small sets against fresh data, what cannot be learnt, and what decides for one head (Figures 9, 10 and ours)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+from stairwise.lab.plots import COLUMN
+from stairwise.measure.complexity import log_rank
+from stairwise.papers.parity_cot.figures.common import (
+    chain_text,
+    colour,
+    pool_text,
+    run_dots,
+    setting,
+    success_curve,
+    triangle_key,
+)
+from stairwise.papers.parity_cot.runs import grouped, hits, shape, shape_text, where
+
+
+def by_shape(records: Sequence[Any]):
+    """Figure 10: success curves by the size of the set, one panel a model, with the test against fresh data."""
+    models = grouped(records, shape)
+    figure, panels = plt.subplots(1, len(models), figsize=(1.25 * COLUMN * len(models), 2.7), squeeze=False)
+    for axes, (pair, group) in zip(panels[0], models.items(), strict=True):
+        pools = grouped(group, lambda config: config.samples or 10**12)
+        fresh = hits(list(pools.values())[-1])
+        for number, own in enumerate(pools.values()):
+            found = hits(own)
+            label = f"{pool_text(own[0].config.samples)}: {found.reached}/{len(own)}"
+            if number < len(pools) - 1:
+                label += f", p={log_rank(found, fresh):.2g}"
+            success_curve(axes, found, own[0].config.budget, colour(number), label)
+        axes.set(xscale="log", xlabel="samples processed", ylim=(-0.03, 1.03), title=shape_text(pair))
+        axes.legend(loc="upper left", fontsize=6, title="p: log-rank against the largest set", title_fontsize=6)
+    panels[0][0].set_ylabel("share of runs that have succeeded")
+    config = records[0].config
+    seeds = len({record.seed for record in records})
+    figure.suptitle(f"n={config.task.inputs}, k={config.task.size}, without CoT; {seeds} seeds", fontsize=7)
+    return figure
+
+
+def negative(records: Sequence[Any]):
+    """Figure 9: the best accuracy that each run ever had; without CoT near chance, with it 1."""
+    figure, axes = plt.subplots(figsize=(1.7 * COLUMN, 2.7))
+    arms = grouped(records, lambda c: (not c.task.cot, shape(c), c.samples or 10**12))
+    rates = sorted({record.config.rate for record in records})
+    for place, group in enumerate(arms.values()):
+        for record in group:
+            number = rates.index(record.config.rate)
+            offset = 0.2 * (number - (len(rates) - 1) / 2)
+            axes.plot(
+                place + offset,
+                record.series("exact match")[1].max(),
+                "o",
+                color=colour(number),
+                markersize=3,
+                alpha=0.7,
+            )
+    for number, rate in enumerate(rates):
+        axes.plot([], [], "o", color=colour(number), markersize=3, label=f"rate {rate:g}")
+    names = [
+        f"{chain_text(not without)}\n{layers}x{heads}\n{pool_text(group[0].config.samples).replace(' sequences', '')}"
+        for (without, (layers, heads), _), group in arms.items()
+    ]
+    axes.axhline(0.5, color="grey", linestyle=":", linewidth=0.8)
+    axes.set_xticks(range(len(names)), names, fontsize=5)
+    axes.set(
+        ylim=(-0.03, 1.05),
+        ylabel="best exact match of a run",
+        title=f"k={records[0].config.task.size}; {setting(records)}",
+    )
+    axes.legend(fontsize=6)
+    return figure
+
+
+def puzzle(records: Sequence[Any]):
+    """One layer with CoT: when each run learns, by what was changed."""
+    sizes = sorted({record.config.task.size for record in records})
+    figure, panels = plt.subplots(1, len(sizes), figsize=(1.3 * COLUMN * len(sizes), 3.8), sharey=True, squeeze=False)
+    for axes, size in zip(panels[0], sizes, strict=True):
+        arms: dict[str, list[Any]] = {}
+        for record in where(records, lambda config, size=size: config.task.size == size):
+            arms.setdefault(record.arm.replace(f", k={size}", ""), []).append(record)
+        names = []
+        for place, (name, group) in enumerate(arms.items()):
+            found = hits(group)
+            run_dots(axes, place, found, colour(place), 0.25)
+            finals = sorted(record.final("exact match") for record in group)
+            names.append(f"{name}: {found.reached}/{len(group)}, worst {finals[0]:.2f}")
+        triangle_key(axes)
+        axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=5)
+        axes.set(yscale="log", title=f"k={size}, n={records[0].config.task.inputs}")
+    panels[0][0].set_ylabel("samples until all is right")
+    panels[0][0].legend(fontsize=6)
+    seeds, width = len({record.seed for record in records}), records[0].config.decoder.width
+    figure.suptitle(f"one layer with CoT, width {width}; {seeds} seeds", fontsize=7)
+    return figure

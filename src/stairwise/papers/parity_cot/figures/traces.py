@@ -1,0 +1,110 @@
+"""Entropy of the heads and accuracy over training (Figures 1b, 5, 11)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.ticker import NullFormatter
+
+from stairwise.lab.plots import COLUMN, DASHES
+from stairwise.papers.parity_cot.figures.common import chain_text, colour, pool_text, setting
+from stairwise.papers.parity_cot.runs import final_heads, grouped, jump, per_head, trace, where
+
+
+def draw_traces(upper: Any, lower: Any, records: Sequence[Any]) -> None:
+    """Entropy (eq. 1) of every first-layer head of every run, and accuracy below: a colour and a dash for each head."""
+    for record in records:
+        samples, entropies = per_head(record, "entropy")
+        for head in range(record.config.decoder.heads):
+            upper.plot(
+                samples[1:],
+                entropies[head, 1:],
+                color=colour(head),
+                linestyle=DASHES[head % 4],
+                linewidth=0.6,
+                alpha=0.8,
+            )
+        when, exact = trace(record, "exact match")
+        lower.plot(when[1:], exact[1:], color="black", linewidth=0.7, alpha=0.7)
+    upper.set(xscale="log", ylim=(-0.03, 1.03))
+    lower.set(xscale="log", ylim=(-0.03, 1.03), xlabel="samples")
+    lower.xaxis.set_minor_formatter(NullFormatter())
+
+
+def columns(records: Sequence[Any], parts: dict[str, list[Any]]):
+    figure, panels = plt.subplots(
+        2, len(parts), figsize=(max(1.6, len(parts)) * COLUMN, 3.6), sharex="col", sharey="row", squeeze=False
+    )
+    for column, (title, chosen) in enumerate(parts.items()):
+        draw_traces(panels[0, column], panels[1, column], chosen)
+        panels[0, column].set_title(title)
+    panels[0, 0].set_ylabel("entropy (eq. 1), layer 1")
+    panels[1, 0].set_ylabel("exact match")
+    figure.suptitle(f"{setting(records)}: every line one run (upper: one head of it)", fontsize=7)
+    return figure
+
+
+def chains(records: Sequence[Any]):
+    """Figure 1b: at k=3 (or the largest k that both arms have) the heads turn sparse as accuracy rises."""
+    sizes = [
+        {r.config.task.size for r in where(records, lambda c, cot=cot: c.task.cot == cot)} for cot in (True, False)
+    ]
+    shared = sorted(sizes[0] & sizes[1])
+    size = 3 if 3 in shared else shared[-1]
+    rate = max(record.config.rate for record in records)
+    chosen = where(records, lambda config: config.task.size == size and config.rate == rate)
+    by_chain = grouped(chosen, lambda config: config.task.cot)
+    return columns(chosen, {f"k={size}, {chain_text(cot)}": by_chain[cot] for cot in (True, False)})
+
+
+def by_pool(records: Sequence[Any]):
+    """Figure 5: the largest model, by the size of the training set."""
+    largest = max((record.config.decoder.layers, record.config.decoder.heads) for record in records)
+    chosen = where(records, lambda config: (config.decoder.layers, config.decoder.heads) == largest)
+    pools = grouped(chosen, lambda config: config.samples or float("inf"))
+    parts = {}
+    for group in pools.values():
+        reached = sum(record.status == "reached" for record in group)
+        parts[f"{pool_text(group[0].config.samples)}: {reached} of {len(group)} learn"] = group
+    return columns(chosen, parts)
+
+
+def aligned(records: Sequence[Any]):
+    """Figure 11: successful runs, aligned at the jump of accuracy; and where the heads look in every run."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    for record in [record for record in records if record.status == "reached"]:
+        moment, _ = jump(record)
+        samples, entropies = per_head(record, "entropy")
+        when, exact = trace(record, "exact match")
+        left.plot(samples[1:] / moment, entropies.mean(axis=0)[1:], color=colour(0), linewidth=0.7, alpha=0.6)
+        left.plot(when[1:] / moment, exact[1:], color=colour(1), linewidth=0.7, alpha=0.6)
+    left.plot([], [], color=colour(0), label="mean entropy of the heads (eq. 1)")
+    left.plot([], [], color=colour(1), label="exact match")
+    left.set(xscale="log", xlabel="samples / samples at the jump", ylim=(-0.03, 1.03), title="successful runs")
+    left.legend(loc="lower left", fontsize=6)
+    for number, (reached, words) in enumerate(((True, "learnt"), (False, "not learnt"))):
+        chosen = [record for record in records if (record.status == "reached") == reached]
+        if chosen:
+            entropy = np.concatenate([final_heads(record, "entropy").ravel() for record in chosen])
+            mass = np.concatenate([final_heads(record, "mass").ravel() for record in chosen])
+            right.plot(
+                entropy,
+                mass,
+                "o^"[number],
+                color=colour(number),
+                markersize=3,
+                alpha=0.6,
+                label=words,
+                linestyle="none",
+                markerfacecolor=colour(number) if reached else "none",
+            )
+    right.set(
+        xlabel="final entropy of a head (eq. 1)",
+        ylabel="its attention to the secret",
+        ylim=(-0.03, 1.03),
+        title="sparse is not yet right: every head of every run",
+    )
+    right.legend(fontsize=6)
+    figure.suptitle(setting(records), fontsize=7)
+    return figure

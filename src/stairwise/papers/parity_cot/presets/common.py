@@ -1,0 +1,73 @@
+"""What the presets of the trainings share; one training may feed several figures.
+
+The quick presets train a model of width 64 with initial scale 1/sqrt(64) (GPT-2's .02 stalls at this width); the gpu
+and paper presets have the paper's width 720, batch 512 and learning rates, of which the best counts. Predicted times
+are for one H200.
+"""
+
+from itertools import product
+
+from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.parity_cot.config.task import PaddedTask
+from stairwise.papers.parity_cot.config.training import Decoder, Training
+
+HERE = "stairwise.papers.parity_cot"
+RATES = (6e-5, 8e-5, 1e-4)
+
+SMALL = Training(clip=0.0)
+WIDE = Training(
+    task=PaddedTask(inputs=30, padding=4),
+    decoder=Decoder(width=720, layers=1, heads=1, std=0.02),
+    rate=1e-4,
+    batch=512,
+    look=2048,
+    validation=2048,
+    budget=2048 * 256,
+)
+AUTHORS = {
+    "task.layout": "authors",
+    "decay": 1.0,
+    "decoder.dropout": 0.1,
+    "decoder.compute": "bfloat16",
+    "decoder.parameters": "bfloat16",
+}
+
+
+def figure(id: str, caption: str, function: str, headline: bool = False) -> Figure:
+    return Figure(id, caption, f"{HERE}.figures.{function}", headline)
+
+
+def experiment(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, Preset]) -> Experiment:
+    return Experiment(
+        id=id, says=says, Config=Training, program=f"{HERE}.train:training", figures=figures, presets=presets
+    )
+
+
+def crossed(*factors: dict[str, dict]) -> dict[str, dict]:
+    """Every combination of arms; names are joined by commas."""
+    arms = {}
+    for combination in product(*(factor.items() for factor in factors)):
+        names = [name for name, _ in combination if name]
+        arms[", ".join(names)] = {key: value for _, fields in combination for key, value in fields.items()}
+    return arms
+
+
+def sizes(*values: int, **more) -> dict[str, dict]:
+    return {f"k={k}": {"task.size": k, **more} for k in values}
+
+
+def chain(cot: bool, padding: int, budget: int, look: int) -> dict[str, dict]:
+    name = "CoT" if cot else "no CoT"
+    return {name: {"task.cot": cot, "task.padding": padding, "budget": budget, "look": look}}
+
+
+def shapes(*pairs: tuple[int, int]) -> dict[str, dict]:
+    return {f"{layers}x{heads}": {"decoder.layers": layers, "decoder.heads": heads} for layers, heads in pairs}
+
+
+def pools(*values: int) -> dict[str, dict]:
+    return {f"set {samples}" if samples else "fresh": {"samples": samples} for samples in values}
+
+
+THREE_RATES = {f"rate {rate:g}": {"rate": rate} for rate in RATES}
+BF16 = {"decoder.compute": "bfloat16"}

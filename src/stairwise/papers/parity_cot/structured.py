@@ -1,0 +1,146 @@
+"""The decoder on 0/1 tokens, for a whole batch at once, at the supervised rows only.
+
+Batched on purpose: sharing across the batch is the point. A position can hold two embeddings only, so everything that
+the first layer computes before positions meet (norm, queries, keys, values) is a table over position x bit, of 2T rows
+instead of batch x T. And the last layer's queries, perceptron and head are needed at the supervised rows alone. One
+layer is both first and last: then its scores are a table over (row, bit, position, bit), values are mixed by one matrix
+product with the one-hot attention weights, and only the perceptron sees batch x rows vectors.
+
+Exact: the same numbers as `Transformer` gives at those rows (the tests say 1e-10, gradients included). No dropout.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from stairwise.nn.attention import MultiHeadAttention, attend
+from stairwise.nn.positions import LearnedPositions
+from stairwise.nn.transformer import Block, Norm, Transformer
+
+Tokens = Integer[Array, "batch length"]
+
+
+def answer_logits(model: Transformer, tokens: Tokens, first: int, rows: int) -> Float[Array, "batch rows outputs"]:
+    """Logits at positions first .. first+rows-1 of every sequence of the batch."""
+    table = embedding_table(model, tokens.shape[1])
+    if len(model.blocks) == 1:
+        stream = one_layer(model.blocks[0], table, tokens, first, rows)
+    else:
+        stream = first_layer(model.blocks[0], table, tokens)
+        for block in model.blocks[1:-1]:
+            stream = middle_layer(block, stream)
+        stream = last_layer(model.blocks[-1], stream, first, rows)
+    return read(model, stream)
+
+
+def embedding_table(model: Transformer, length: int) -> Float[Array, "length 2 width"]:
+    """What each position holds under each bit: position + token."""
+    if not isinstance(model.positions, LearnedPositions) or model.table is None or len(model.table) != 2:
+        raise ValueError("the structured path must have learned positions and the vocabulary {0, 1}")
+    return (model.positions.table[:length, None] + model.table).astype(model.compute_dtype)
+
+
+def one_layer(
+    block: Block, table: Float[Array, "length 2 width"], tokens: Tokens, first: int, rows: int
+) -> Float[Array, "batch rows width"]:
+    """The stream behind the only layer, at the supervised rows."""
+    length = len(table)
+    asked = slice(first, first + rows)
+    query, key, value = projected(block.attention, norm(block.attention_norm, table))
+    wide = jnp.promote_types(query.dtype, jnp.float32)
+    scale = query.shape[-1] ** 0.5
+    scores = jnp.einsum("rahd,tchd->rathc", query[asked], key, preferred_element_type=wide) / scale
+    bits = tokens == 1
+    by_query = jnp.where(bits[:, asked, None, None, None], scores[:, 1], scores[:, 0])  # (batch, row, key, head, bit)
+    chosen = jnp.where(bits[:, None, :, None], by_query[..., 1], by_query[..., 0])
+    visible = jnp.arange(length, dtype=jnp.int32) <= jnp.arange(first, first + rows, dtype=jnp.int32)[:, None]
+    weights = jax.nn.softmax(jnp.where(visible[:, :, None], chosen, -jnp.inf), axis=2)
+    one_hot = jax.nn.one_hot(tokens, 2, dtype=value.dtype)
+    spread = weights.astype(value.dtype)[..., None] * one_hot[:, None, :, None, :]
+    mixed = jnp.einsum("brthc,tchd->brhd", spread, value)
+    stream = select(table[asked], tokens[:, asked]) + block.attention.out(mixed.reshape(*mixed.shape[:2], -1))
+    return perceptron(block, stream)
+
+
+def first_layer(
+    block: Block, table: Float[Array, "length 2 width"], tokens: Tokens
+) -> Float[Array, "batch length width"]:
+    """The stream behind the first of several layers: its projections come from the table."""
+    query, key, value = (select(part, tokens) for part in projected(block.attention, norm(block.attention_norm, table)))
+    stream = select(table, tokens) + mix(block.attention, query, key, value)
+    return perceptron(block, stream)
+
+
+def middle_layer(block: Block, stream: Float[Array, "batch length width"]) -> Float[Array, "batch length width"]:
+    query, key, value = projected(block.attention, norm(block.attention_norm, stream))
+    stream = stream + mix(block.attention, query, key, value)
+    return perceptron(block, stream)
+
+
+def last_layer(
+    block: Block, stream: Float[Array, "batch length width"], first: int, rows: int
+) -> Float[Array, "batch rows width"]:
+    """The stream behind the last layer at the supervised rows; other positions give keys and values only."""
+    normed, asked = norm(block.attention_norm, stream), slice(first, first + rows)
+    width = normed.shape[-1]
+    weight = block.attention.qkv.weight.astype(normed.dtype)
+    bias = block.attention.qkv.bias.astype(normed.dtype)
+    query = heads(block.attention, normed[:, asked] @ weight[:, :width] + bias[:width])
+    key, value = (
+        heads(block.attention, part) for part in jnp.split(normed @ weight[:, width:] + bias[width:], 2, axis=-1)
+    )
+    stream = stream[:, asked] + mix(block.attention, query, key, value, first)
+    return perceptron(block, stream)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def read(model: Transformer, stream: Float[Array, "batch rows width"]) -> Float[Array, "batch rows outputs"]:
+    head = model.table if model.head is None else model.head
+    assert head is not None  # embedding_table has refused a model without a vocabulary
+    normed = norm(model.norm, stream)
+    wide = jnp.promote_types(normed.dtype, jnp.float32)
+    return jnp.matmul(normed, head.astype(normed.dtype).T, preferred_element_type=wide)
+
+
+def perceptron(block: Block, stream: Float[Array, "batch rows width"]) -> Float[Array, "batch rows width"]:
+    flat = norm(block.mlp_norm, stream).reshape(-1, stream.shape[-1])
+    return stream + block.mlp(flat).reshape(stream.shape)
+
+
+def norm(layer: Norm, stream: Float[Array, "*places width"]) -> Float[Array, "*places width"]:
+    """LayerNorm of every vector."""
+    if layer is None:
+        return stream
+    flat = jax.vmap(layer)(stream.reshape(-1, stream.shape[-1]))
+    return flat.reshape(stream.shape)
+
+
+def projected(attention: MultiHeadAttention, normed: Float[Array, "*places width"]):
+    """Queries, keys and values, each [..., head, head_width]."""
+    return (heads(attention, part) for part in jnp.split(attention.qkv(normed), 3, axis=-1))
+
+
+def heads(attention: MultiHeadAttention, vectors: Float[Array, "*places width"]) -> Float[Array, "*places heads each"]:
+    return vectors.reshape(*vectors.shape[:-1], attention.heads, -1)
+
+
+def select(table: Float[Array, "length 2 *rest"], tokens: Tokens) -> Float[Array, "batch length *rest"]:
+    """The entry of each position under the bit that it holds."""
+    bits = (tokens == 1).reshape(*tokens.shape, *[1] * (table.ndim - 2))
+    return jnp.where(bits, table[:, 1], table[:, 0])
+
+
+def mix(
+    attention: MultiHeadAttention,
+    query: Float[Array, "batch queries heads each"],
+    key: Float[Array, "batch length heads each"],
+    value: Float[Array, "batch length heads each"],
+    first: int = 0,
+) -> Float[Array, "batch queries width"]:
+    """Causal attention of the positions first, first+1, ... to all before them, and its output projection."""
+    place = jnp.arange(first, first + query.shape[1], dtype=jnp.int32)
+    mask = jnp.arange(key.shape[1], dtype=jnp.int32) <= place[:, None]
+    mixed = jax.vmap(lambda q, k, v: attend(q, k, v, mask))(query, key, value)
+    return attention.out(mixed.reshape(*mixed.shape[:2], -1))

@@ -1,0 +1,221 @@
+"""Closed forms of the three steps while activations follow the start's signs: Lemmas 12, 14, 18, 20, 21, 23, 25, 26.
+
+NumPy; all gradients are those of the mean linear loss in coefficient space, h = +-1/(2m). Printed and corrected forms
+stand side by side: `_printed` is what the paper says.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Integer, Shaped
+
+from stairwise.papers.parity_cot.theory.statistics import (
+    Batch,
+    both_positive,
+    gamma,
+    mean_alpha,
+    place,
+    psi,
+    weigh,
+    zeta,
+)
+
+Signs = Bool[np.ndarray, "neurons queries 2"]
+Secret = Integer[np.ndarray, " queries"]
+Neurons = Float[np.ndarray, "neurons positions 2"]
+Kappa = Float[np.ndarray, "queries 2 positions 2"]
+
+
+def output_weights(positive: Signs) -> Float[np.ndarray, " neurons"]:
+    m = len(positive) // 2
+    return np.repeat([1.0, -1.0], m) / (2 * m)
+
+
+# --- the first step ---------------------------------------------------------------------------------------------------
+
+
+def own_gradient(batch: Batch, positive: Signs, inputs: int) -> Neurons:
+    """Lemma 12: (h_r / B) sum_{i,b} 1(nu_{r,i,b} > 0) delta_{i,b} e_{i,b}."""
+    h = output_weights(positive)
+    found = np.zeros((len(positive), inputs + positive.shape[1], 2))
+    found[:, inputs:] = h[:, None, None] * positive * batch.delta / batch.samples
+    return found
+
+
+def seen_gradient(batch: Batch, positive: Signs) -> Neurons:
+    """Lemma 14, exact: (h_r / B) sum_j sum_b1 e_{j,b1} sum_{i,b2} 1(nu_{r,i,b2} > 0) alpha_{i,j,b1,b2} / i."""
+    return output_weights(positive)[:, None, None] * weigh(batch.alpha, positive) / batch.samples
+
+
+def seen_gradient_printed(batch: Batch, positive: Signs, secret: Secret) -> Neurons:
+    """Lemma 14 as printed: the mean alpha-bar at j = S[i], and noise at all other j only."""
+    mean = batch.samples * mean_alpha(batch.alpha.shape[1] - len(secret), secret)
+    parts = weigh(mean, positive) + psi(batch, positive, secret)
+    return output_weights(positive)[:, None, None] * parts / batch.samples
+
+
+def kappa(batch: Batch, positive: Signs, rate: float) -> Kappa:
+    """Lemma 18, exact: kappa_{1,i,b} = eta0 / (4 B m^2) sum_r 1(nu_{r,i,b} > 0) sum ... alpha / i'."""
+    k, positions = batch.alpha.shape[:2]
+    m = len(positive) // 2
+    scaled = batch.alpha / place(positions - k, k)[:, None, None, None]
+    return rate / (4 * batch.samples * m**2) * np.einsum("qbpc,pjdc->qbjd", both_positive(positive), scaled)
+
+
+def kappa_leading(inputs: int, secret: Secret, m: int, rate: float) -> Kappa:
+    """The mean of kappa_1 over batch and start.
+
+    eta0 (-1)^{b1+b} / (32 m i) on e_{S[i],b1}, and eta0 (-1)^{b1} / (16 m (n+1)) on e_{S[n+1],b1} for every i and b;
+    for i = n+1, b = 0 the latter is doubled. The first query's bit is 0, so its alpha-bar does not cancel over b2.
+    """
+    k = len(secret)
+    sign = np.array([1.0, -1.0])
+    found = np.zeros((k, 2, inputs + k, 2))
+    for q in range(1, k):
+        found[q, :, secret[q]] = rate * np.outer(sign, sign) / (32 * m * (inputs + 1 + q))
+    found[:, :, secret[0]] += rate * sign / (16 * m * (inputs + 1))
+    found[0, 0, secret[0]] *= 2
+    return found
+
+
+def kappa_leading_printed(inputs: int, secret: Secret, m: int, rate: float) -> Kappa:
+    """Lemma 18's first term as printed: eta0 / (8 B m i) sum_b1 alpha-bar_{i,S[i],b1,b} e_{S[i],b1}, and no more."""
+    k = len(secret)
+    mean = mean_alpha(inputs, secret)
+    return np.einsum("qjcb->qbjc", mean) * rate / (8 * m * place(inputs, k)[:, None, None, None])
+
+
+def kappa_printed(batch: Batch, positive: Signs, secret: Secret, rate: float) -> Kappa:
+    """Lemma 18 as printed: first term, gamma term, zeta term."""
+    k, positions = batch.alpha.shape[:2]
+    inputs, m = positions - k, len(positive) // 2
+    mean = mean_alpha(inputs, secret)
+    by_gamma = np.einsum("qbpc,pjdc->qbjd", gamma(positive, inputs), mean)
+    by_zeta = zeta(psi(batch, positive, secret), positive) / batch.samples
+    return kappa_leading_printed(inputs, secret, m, rate) + rate / (4 * m**2) * (by_gamma + by_zeta)
+
+
+# --- the second step --------------------------------------------------------------------------------------------------
+
+
+def attention_gradient(
+    tokens: Shaped[np.ndarray, "samples tokens"],
+    kappa: Kappa,
+    scores: Float[np.ndarray, "positions 2 positions 2"] | None = None,
+) -> Float[np.ndarray, "positions 2 queries 2"]:
+    """Lemma 20: the mean loss's gradient in A, as coefficients on e_{j,b1} e_{i,b2}'.
+
+    A sample adds -(-1)^{b[i+1]} P_j (w_j - sum_p P_p w_p) at (j, b[j]), (i, b[i]), where w_j is the inner product of
+    kappa_{i,b[i]} and e_{j,b[j]} (`kappa` holds these) and P its attention: softmax of the scores, uniform without any.
+    """
+    return _attention_gradient(tokens, kappa, scores, lambda w, P, bit: w - np.sum(P * w, axis=1, keepdims=True))
+
+
+def attention_gradient_printed(
+    tokens: Shaped[np.ndarray, "samples tokens"], kappa: Kappa
+) -> Float[np.ndarray, "positions 2 queries 2"]:
+    """The gradient in Lemma 21's proof: the mean of w is added, not subtracted, and only for b2 = 1."""
+
+    def centred(w, P, bit):
+        return w + np.where(bit[:, None] == 1, np.sum(P * w, axis=1, keepdims=True), 0)
+
+    return _attention_gradient(tokens, kappa, None, centred)
+
+
+def _attention_gradient(tokens, kappa, scores, centred) -> Float[np.ndarray, "positions 2 queries 2"]:
+    samples, length = tokens.shape
+    queries = len(kappa)
+    first = length - 1 - queries
+    found = np.zeros((length - 1, 2, queries, 2))
+    for q in range(queries):
+        i = first + q
+        key = np.arange(i + 1)
+        seen, bit = tokens[:, : i + 1].astype(np.int64), tokens[:, i].astype(np.int64)
+        w = kappa[q, bit[:, None], key, seen]
+        logits = np.zeros_like(w) if scores is None else scores[key, seen, i, bit[:, None]]
+        P = np.exp(logits - logits.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        value = -(1.0 - 2 * tokens[:, i + 1, None]) * P * centred(w, P, bit) / samples
+        atom = ((2 * key + seen) * queries + q) * 2 + bit[:, None]  # of found, flat
+        found += np.bincount(atom.ravel(), weights=value.ravel(), minlength=found.size).reshape(found.shape)
+    return found
+
+
+def target_logit(inputs: int, size: int, m: int, rate0: float, rate1: float) -> Float[np.ndarray, " queries"]:
+    """Mean score of the secret key minus that of any other after step 2: eta0 eta1 / (128 m i^2), and 8 times that for
+    i = n+1."""
+    i = place(inputs, size)
+    found = rate0 * rate1 / (128 * m * i**2)
+    found[0] *= 8
+    return found
+
+
+def target_logit_printed(inputs: int, size: int, m: int, rate0: float, rate1: float) -> Float[np.ndarray, " queries"]:
+    """Lemma 21's R: eta0 eta1 alpha-bar^2 / (8 B^2 m i'), with i' not squared."""
+    found = rate0 * rate1 / (8 * m * place(inputs, size)) / 16
+    found[0] *= 4
+    return found
+
+
+# --- the third step ---------------------------------------------------------------------------------------------------
+
+
+class Shift(NamedTuple):
+    """What step 3 adds, where attention is one-hot: to <W[r, d:], e_{S[i],b1}>, and to the output.
+
+    by_neuron   neuron, query, b1
+    output      by query: times (-1)^{b[i+1]+1}
+    """
+
+    by_neuron: Float[np.ndarray, "neurons queries 2"]
+    output: Float[np.ndarray, " queries"]
+
+
+def third_step(positive: Signs, rate: float) -> Shift:
+    """Lemmas 23, 25, 26 corrected.
+
+    dL/dW[r, d:] = h_r sum_{i,b1,b2} 1(nu_{r,i,b2} > 0) alpha-bar/B e_{S[i],b1}, without 1/i and with the 1/4 (1/2 for
+    i = n+1) of alpha-bar; the output moves by eta2 / (32 m), and by eta2 / (8 m) for i = n+1.
+    """
+    m, k = len(positive) // 2, positive.shape[1]
+    sign = np.array([1.0, -1.0])
+    signal = positive.astype(np.float64) @ sign / 4  # sum over b2 of 1(nu > 0) (-1)^{b2} / 4
+    signal[:, 0] = positive[:, 0, 0] / 2
+    by_neuron = -rate * output_weights(positive)[:, None, None] * signal[:, :, None] * sign
+    output = np.full(k, rate / (32 * m))
+    output[0] = rate / (8 * m)
+    return Shift(by_neuron, output)
+
+
+def third_step_printed(positive: Signs, rate: float) -> Shift:
+    """Lemmas 25 and 26 as printed: -sign(nu h_r) eta2 / (2m) where the two nu differ in sign, an output of eta2 / (4m).
+
+    With eta2 = 4 eps m / 3, as the proof has it, these are 2 eps / 3 and eps / 3.
+    """
+    m, k = len(positive) // 2, positive.shape[1]
+    differ = positive[:, :, 0] ^ positive[:, :, 1]
+    sign = np.where(positive, 1.0, -1.0)
+    by_neuron = -rate * output_weights(positive)[:, None, None] * sign * differ[..., None]
+    return Shift(by_neuron, np.full(k, rate / (4 * m)))
+
+
+def third_gradient_printed(positive: Signs, inputs: int, secret: Secret) -> Neurons:
+    """Lemma 23 as printed: h_r sum (1/i) 1(nu_{r,i,b2} > 0) (-1)^{b1+b2} e_{S[i],b1}."""
+    mean = 4 * mean_alpha(inputs, secret)
+    mean[0, secret[0]] = [[1.0, -1.0], [-1.0, 1.0]]
+    return output_weights(positive)[:, None, None] * weigh(mean, positive)
+
+
+def third_gradient(positive: Signs, inputs: int, secret: Secret) -> Neurons:
+    """Lemma 23 corrected, in the mean over the batch."""
+    k = len(secret)
+    mean = mean_alpha(inputs, secret) * place(inputs, k)[:, None, None, None]
+    return output_weights(positive)[:, None, None] * weigh(mean, positive)
+
+
+def step2_margin(inputs: int, size: int, m: int, rate0: float, rate1: float) -> Float[np.ndarray, " queries"]:
+    """Output margin that W[:, d:] has after two steps where attention is one-hot: (eta0 + eta1) / (32 m i), and 4 times
+    that for i = n+1."""
+    found = (rate0 + rate1) / (32 * m * place(inputs, size))
+    found[0] *= 4
+    return found

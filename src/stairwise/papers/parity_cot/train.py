@@ -1,0 +1,188 @@
+"""Training on parities until every held-out sequence is right, or the budget is spent.
+
+A tick is the stretch between two evaluations: `look` sequences, then exact match on the validation set. The sample
+complexity of a run is the number of sequences processed at the first evaluation that reaches the threshold; a run that
+never does is censored at its budget. Secret, inputs and weights are functions of the seed and of counters alone, so
+arms (rates, set sizes, options) share them, and what is looked at how often changes no draw.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int8, Integer
+
+from stairwise.measure.probes import FirstPassage
+from stairwise.nn.transformer import Transformer
+from stairwise.papers.parity_cot.config.training import Training
+from stairwise.papers.parity_cot.decoder import cross_entropy, logits_of, make_decoder
+from stairwise.papers.parity_cot.evaluate import accuracy, head_facts, head_metrics, step_attention
+from stairwise.papers.parity_cot.task import Layout, Problem, fresh_bits, pool_bits, problem_of, secret_of, wrong_steps
+from stairwise.tasks.shuffle import shuffled
+from stairwise.train.keys import at, role_key
+from stairwise.train.stage import Stage
+
+
+class State(NamedTuple):
+    """The model under training, and what its evaluations have said so far.
+
+    model  and Adam's memory are kept in float32, whatever precision they are trained in
+    hit    sequences processed at the first evaluation that reached the threshold
+    left   evaluations to go on for after that
+    loss   of the last batch
+    """
+
+    model: Transformer
+    memory: Any
+    hit: FirstPassage
+    left: Integer[Array, ""]
+    exact: Float[Array, ""]
+    loss: Float[Array, ""]
+
+
+def training(config: Training) -> list[Stage]:
+    """The one stage, of one tick for each evaluation."""
+    return [
+        Stage(
+            name="train",
+            init=partial(init, config),
+            tick=partial(tick, config),
+            max_ticks=config.looks,
+            measure=partial(measure, config),
+            measure_at=doublings(config.looks, config.points),
+            done=lambda numbers, state: state.hit.reached & (state.left < 1),
+            finish=partial(finish, config),
+        )
+    ]
+
+
+def doublings(last: int, points: int) -> tuple[int, ...]:
+    """Ticks that grow by a factor 2^(1/points), as far as whole numbers can.
+
+    >>> doublings(20, 2)
+    (0, 1, 2, 3, 4, 6, 8, 11, 16, 20)
+    """
+    found, power = {0, last}, 0
+    while (tick := round(2 ** (power / points))) < last:
+        found.add(tick)
+        power += 1
+    return tuple(sorted(found))
+
+
+# --- data: functions of the seed and of counters ----------------------------------------------------------------------
+
+
+def validation_tokens(config: Training, numbers, problem: Problem) -> Int8[Array, "sequences tokens"]:
+    """The last inputs of the pool, whose first ones may be trained on."""
+    key = role_key(numbers["seed"], "pool")
+    index = config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32)
+    return jax.vmap(lambda i: problem.tokens(pool_bits(key, config.task, i)))(index)
+
+
+def training_tokens(config: Training, numbers, problem: Problem, number) -> Int8[Array, " tokens"]:
+    """Sequence `number` of the training: a fresh input, or one of a set that every epoch shuffles anew."""
+    seed, size = numbers["seed"], jnp.asarray(numbers["samples"], dtype=jnp.int32)
+    fresh = at(role_key(seed, "fresh"), number)
+    epoch, place = jnp.divmod(number, jnp.maximum(size, 1))
+    index = shuffled(at(role_key(seed, "epoch"), epoch), place, jnp.maximum(size, 1))
+    repeated = pool_bits(role_key(seed, "pool"), config.task, index)
+    bits = jnp.where(size == 0, fresh_bits(fresh, config.task), repeated)
+    # noise belongs to the example: a repeated one is wrong in the same places every time
+    example = jnp.where(size == 0, number, index.astype(jnp.int32))
+    wrong = wrong_steps(at(role_key(seed, "noise"), example), problem, numbers["task.noise"])
+    return problem.tokens(bits, wrong)
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def init(config: Training, numbers, carry, key) -> State:
+    length = Layout.of(config.task).length
+    model: Any = make_decoder(config.decoder, length, numbers["decoder.std"], role_key(numbers["seed"], "model"))
+    left = jnp.asarray(numbers["past"], dtype=jnp.int32) + 1
+    model, memory = in_dtype((model, optax.scale_by_adam().init(model)), "float32")
+    return State(model, memory, FirstPassage.start(), left, jnp.float32(0), jnp.float32(0))
+
+
+def in_dtype(tree: Any, dtype: str) -> Any:
+    """The tree with its floating-point leaves in another precision; up and down again loses nothing."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, tree)
+
+
+def model_of(config: Training, state: State) -> Transformer:
+    return in_dtype(state.model, config.decoder.parameters)
+
+
+def tick(config: Training, numbers, state: State, key, t) -> State:
+    """The steps up to the next evaluation, and the evaluation."""
+    steps = config.look // config.batch
+    problem = problem_of(config.task, numbers)
+
+    def one(number, trained):
+        return step(config, numbers, problem, trained, t * steps + number)
+
+    trained = in_dtype((state.model, state.memory), config.decoder.parameters)
+    model, memory, loss = jax.lax.fori_loop(0, steps, one, (*trained, state.loss))
+    exact = accuracy(model, problem, validation_tokens(config, numbers, problem), config.batch)["exact match"]
+    hit = state.hit.update(exact >= numbers["threshold"], (t + 1) * config.look)
+    model, memory = in_dtype((model, memory), "float32")
+    return State(model, memory, hit, state.left - hit.reached, exact, loss)
+
+
+def step(config: Training, numbers, problem: Problem, trained, number):
+    """One step of Adam on one batch; `number` counts steps from the start of training."""
+    model, memory, _ = trained
+    which = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
+    tokens = jax.vmap(partial(training_tokens, config, numbers, problem))(which)
+    dropped = at(role_key(numbers["seed"], "dropout"), number)
+
+    def loss_of(model):
+        logits = logits_of(model, problem.layout, tokens, dropped)
+        return cross_entropy(logits, problem.labels(tokens), problem.live)
+
+    loss, gradient = jax.value_and_grad(loss_of)(model)
+    if config.clip > 0:
+        gradient = clipped(gradient, config.clip)
+    updates, memory = optax.scale_by_adam().update(gradient, memory)
+    rate = rate_at(config, numbers, number)
+    updates = jax.tree.map(lambda u: (-rate * u).astype(u.dtype), updates)
+    return optax.apply_updates(model, updates), memory, loss.astype(jnp.float32)
+
+
+def rate_at(config: Training, numbers, number):
+    """The learning rate of a step: constant, or falling linearly over the whole budget."""
+    return numbers["rate"] * (1 - numbers["decay"] * number / config.steps)
+
+
+def clipped(gradient: Any, largest: float) -> Any:
+    """The gradient, shortened to the norm `largest` where it is longer."""
+    return optax.clip_by_global_norm(largest).update(gradient, optax.EmptyState())[0]
+
+
+# --- measurements -----------------------------------------------------------------------------------------------------
+
+
+def measure(config: Training, numbers, state: State, key, t) -> dict[str, Array]:
+    """Accuracy and losses, the sample complexity (-1 while unknown), and facts about every head."""
+    problem = problem_of(config.task, numbers)
+    tokens = validation_tokens(config, numbers, problem)
+    model = model_of(config, state)
+    found = accuracy(model, problem, tokens, config.batch) | {"loss": state.loss, "hit": state.hit.tick}
+    if config.attention == 0:
+        return found
+    return found | head_metrics(model, problem, tokens[: config.attention])
+
+
+def finish(config: Training, numbers, state: State, key):
+    """The secret in the order of the chain; attention of the supervised rows, averaged and of one sequence."""
+    size = numbers.get("task.size", config.task.size)
+    kept = {"secret": secret_of(config.task, role_key(numbers["seed"], "secret"), size)}
+    if config.attention > 0:
+        problem = problem_of(config.task, numbers)
+        tokens = validation_tokens(config, numbers, problem)[: config.attention]
+        model = model_of(config, state)
+        kept["attention"] = head_facts(model, problem, tokens)["attention"]
+        kept["attention of one"] = step_attention(model, problem, tokens[0])
+    return None, kept

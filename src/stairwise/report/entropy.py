@@ -1,0 +1,237 @@
+"""`stairwise entropy`: attention entropy of language models on word problems, measured, printed, written, drawn."""
+
+import hashlib
+import io
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stairwise.lab.api import save_figure
+from stairwise.lab.config import ConfigError
+from stairwise.lab.files import explained, render, replace_file
+from stairwise.lab.heads import heads_by_layer
+from stairwise.lab.plots import house_style
+from stairwise.lab.progress import Silent
+from stairwise.measure import gsm8k
+from stairwise.report.terminal import heading, new_table, open_console
+
+MISSING = "stairwise entropy needs PyTorch and Transformers: pip install 'stairwise[hf]'"
+FIGURES = (".pdf", ".svg", ".png")
+TABLES = (".json", ".parquet")
+
+
+def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
+    """The texts to read and the layers to draw; what is wrong with the request is said before PyTorch is imported."""
+    for name, low in (("limit", 1), ("batch", 1), ("seed", 0)):
+        value = getattr(options, name)
+        if value is not None and not low <= value < 2**32:
+            raise ConfigError(f"{name}={value} must be at least {low}")
+    _check_target("figure", options.figure, FIGURES)
+    _check_target("out", options.out, TABLES)
+    try:
+        problems = gsm8k.read_problems(options.data, options.limit)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    texts = [gsm8k.texts(one, strip_calculator=options.strip_calculator, rule=options.answer_rule) for one in problems]
+    return texts, _layers(options.layers)
+
+
+def _layers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() and int(part) >= 1 for part in parts):
+        raise ConfigError(f"layers={text} must be numbers from 1 on with commas between them")
+    return [int(part) for part in parts]
+
+
+def _check_target(name: str, path: str | None, endings: Sequence[str]) -> None:
+    if path is None:
+        return
+    if Path(path).suffix not in endings:
+        raise ConfigError(f"{name}={path} must end in {' or '.join(endings)}")
+    if not Path(path).resolve().parent.is_dir():
+        raise ConfigError(f"{name}={path} must lie in a folder that exists")
+
+
+def measured(options: Any, problems: Sequence[gsm8k.Texts], progress: Silent) -> list[Any]:
+    """The entropies of the first model, of the same with random weights, and of the other models."""
+    try:
+        import torch  # noqa: F401
+        import transformers
+    except ImportError:
+        raise ConfigError(MISSING) from None
+    from stairwise.measure import language
+
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[attr-defined]
+    progress.begin("entropy", len(options.model) + options.baseline, 0)
+    found = []
+
+    def read(model: Any) -> None:
+        tell = partial(_tell, progress, model.name, len(problems))
+        found.append(language.measure(model, problems, skip_sink=options.skip_sink, batch=options.batch, progress=tell))
+        progress.finished(model.name, "measured")
+
+    try:
+        for number, name in enumerate(options.model):
+            progress.status(f"loading {name}")
+            model = language.load(name, device=options.device, dtype=options.dtype)
+            read(model)
+            if options.baseline and number == 0:
+                read(language.randomise(model, options.seed))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    finally:
+        progress.end()
+    return found
+
+
+def _tell(progress: Silent, name: str, total: int, done: int) -> None:
+    progress.ticks(name, done, total, {})
+
+
+def facts(options: Any, found: Sequence[Any]) -> dict[str, Any]:
+    """What was measured, on what, with what."""
+    import torch
+    import transformers
+
+    problems, layers, heads, _ = next(iter(found[0].values.values())).shape
+    return {
+        "models": [one.name for one in found],
+        "problems": problems,
+        "layers": layers,
+        "heads": heads,
+        "data_sha256": hashlib.sha256(Path(options.data).read_bytes()).hexdigest(),
+        "skip_sink": options.skip_sink,
+        "strip_calculator": options.strip_calculator,
+        "answer_rule": options.answer_rule,
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+    }
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def summary(found: Sequence[Any], models: Sequence[str]) -> list[dict[str, Any]]:
+    """With CoT against without in each of those found, then the models against the first on texts with CoT."""
+    from stairwise.measure import language
+
+    with_cot, without = language.CONDITIONS
+    pairs = [
+        (one.name, with_cot, without, language.compare(one.values[with_cot], one.values[without])) for one in found
+    ]
+    first = found[0]
+    pairs += [
+        (with_cot, other.name, first.name, language.compare(other.values[with_cot], first.values[with_cot]))
+        for other in found[1:]
+        if other.name in models[1:] and other.values[with_cot].shape == first.values[with_cot].shape
+    ]
+    return [
+        {
+            "on": where,
+            "first": a,
+            "second": b,
+            "reduction": row.variant.reduction,
+            "rows": row.variant.rows,
+            "matched": row.variant.matched,
+            "mean of first": row.first,
+            "mean of second": row.second,
+            "difference": row.difference.value,
+            "low": row.difference.low,
+            "high": row.difference.high,
+            "share lower": row.lower,
+            "share not higher": row.not_higher,
+        }
+        for where, a, b, rows in pairs
+        for row in rows
+    ]
+
+
+def print_summary(rows: Sequence[dict[str, Any]], problems: int) -> None:
+    """A table a comparison; the paper's own number, eq. (1), first."""
+    console = open_console()
+    console.print(
+        f"normalised attention entropy, mean over heads and {problems} problems; 95 % intervals over problems"
+    )
+    for where, a, b in dict.fromkeys((row["on"], row["first"], row["second"]) for row in rows):
+        console.print()
+        heading(console, where, f"{a} - {b}")
+        table = new_table("tokens", a, b, "difference", "interval", "lower", right=("difference", "lower"))
+        for row in rows:
+            if (row["on"], row["first"], row["second"]) == (where, a, b):
+                table.add_row(*_cells(row))
+        console.print(table)
+    console.print()
+    console.print("min, all is the paper's eq. (1); matched counts as many tokens of both answers as the shorter has;")
+    console.print(
+        "lower is the share of problems x heads. A longer text alone lowers a minimum: see the random weights."
+    )
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    name = f"{row['reduction']}, {row['rows']}{', matched' if row['matched'] else ''}"
+    interval = f"[{row['low']:+.4f}, {row['high']:+.4f}]"
+    values = [f"{row[key]:.4f}" for key in ("mean of first", "mean of second")]
+    return [name, *values, f"{row['difference']:+.4f}", interval, f"{row['share lower']:.1%}"]
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def write(path: Path, found: Sequence[Any], rows: Sequence[dict[str, Any]], facts: dict[str, Any]) -> None:
+    """JSON: the facts, the comparisons, one number a head. Parquet: one row a model, condition, problem and head."""
+    data = (
+        _parquet(found) if path.suffix == ".parquet" else render(facts | {"comparisons": rows, "heads": _heads(found)})
+    )
+    with explained(f"write {path}"):
+        replace_file(path, data, path.parent)
+
+
+def _heads(found: Sequence[Any]) -> list[dict[str, Any]]:
+    from stairwise.measure import language
+
+    return [
+        {"model": one.name, "condition": condition, **variant._asdict(), "layers": language.per_head(values, variant)}
+        for one in found
+        for condition, values in one.values.items()
+        for variant in language.VARIANTS
+    ]
+
+
+def _parquet(found: Sequence[Any]) -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    from stairwise.measure import language
+
+    tables = []
+    for one in found:
+        for condition, values in one.values.items():
+            problem, layer, head = np.indices(values.shape[:3], dtype=np.int32)
+            columns: dict[str, Any] = {"model": [one.name] * head.size, "condition": [condition] * head.size}
+            columns |= {"problem": problem.ravel(), "layer": layer.ravel() + 1, "head": head.ravel() + 1}
+            columns |= {str(variant): values[..., k].ravel() for k, variant in enumerate(language.VARIANTS)}
+            tables.append(pyarrow.table(columns))
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.concat_tables(tables), buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def draw(path: Path, found: Sequence[Any], models: Sequence[str], layers: Sequence[int] | None) -> None:
+    """Figures 6 and 7: eq. (1) of every head of the models, sorted within a layer, with and without CoT."""
+    from stairwise.measure import language
+
+    named = {
+        f"{Path(one.name).name}, {condition}": language.per_head(values)
+        for one in found
+        if one.name in models
+        for condition, values in one.values.items()
+    }
+    depth = min(len(values) for values in named.values())
+    if layers and max(layers) > depth:
+        raise ConfigError(f"layers={','.join(map(str, layers))} must lie in 1..{depth}, the layers of the model")
+    with house_style():
+        save_figure(heads_by_layer(named, layers), path)

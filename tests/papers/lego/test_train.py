@@ -1,0 +1,118 @@
+"""Facts about training of the practical decoder: data, loss, rate, self-labelling, a small training."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from stairwise.lab.config import ConfigError, split
+from stairwise.papers.lego import train
+from stairwise.papers.lego.config.practical import Lessons, Practical, SelfTraining, Shape
+from stairwise.papers.lego.config.task import Task
+from stairwise.papers.lego.rollout import roll_out
+from stairwise.papers.lego.theory.chains import drawn, sentences
+from stairwise.train.keys import role_key
+from stairwise.train.loop import Member, Program
+from tests.helpers import assert_close
+
+SMALL = Practical(
+    task=Task("C3", 8, 2),
+    model=Shape(width=32),
+    lessons=Lessons(batch=32, steps=400, learning_rate=3e-3),
+    test_lengths=(2, 4),
+    test_sequences=100,
+    measure_every=400,
+    keep_weights=True,
+)
+
+
+def test_a_pool_holds_as_many_sentences_as_it_says_and_fresh_ones_never_come_again():
+    config = Practical(task=Task("S5", 170, 5), lessons=Lessons(batch=16))
+    draw = jax.jit(
+        lambda pool, t: train.draw_sentences(config, jnp.uint32(0), pool, jax.random.fold_in(jax.random.key(5), t), t)
+    )
+
+    def seen(pool: int) -> set[tuple[int, ...]]:
+        found = [np.asarray(draw(jnp.int32(pool), jnp.int32(t))).reshape(16, -1) for t in range(5)]
+        return {tuple(row) for batch in found for row in batch.tolist()}
+
+    assert len(seen(3)) == 3
+    assert seen(3) <= seen(4)
+    assert len(seen(0)) == 5 * 16
+
+
+def test_uniform_logits_cost_five_log_d_a_clause():
+    @jax.jit
+    def blind_loss(clauses):
+        model = train.make_decoder(SMALL, jax.random.key(0))
+        blind = eqx.tree_at(lambda m: m.unembedding, model, jnp.zeros_like(model.unembedding))
+        return train.batch_loss(SMALL, jax.random.key(2), clauses, blind)
+
+    task = train.make_task(SMALL.task)
+    loss = blind_loss(jnp.asarray(sentences(task, drawn(task, 0, 3)), dtype=jnp.int32))
+    assert_close(loss, 5 * 2 * math.log(SMALL.task.vocabulary), 1e-6)
+
+
+def test_the_rate_warms_up_to_its_peak_and_ends_at_its_share_of_it():
+    def at(t, final, warm_up=10):
+        return float(train.rate(jnp.float32(2.0), jnp.float32(final), warm_up, 100, jnp.int32(t)))
+
+    assert at(0, 0.1) == pytest.approx(0.2)
+    assert at(9, 0.1) == pytest.approx(2.0)
+    assert at(55, 0.1) == pytest.approx(1.1)
+    assert at(100, 0.1) == pytest.approx(0.2)
+    assert [at(t, 1.0, 0) for t in (0, 50, 99)] == pytest.approx([2.0] * 3)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """What a training at L = 2 leaves behind."""
+    static, numbers = split(SMALL)
+    return Program(train.training(static)).run([Member(0, numbers)])[0]
+
+
+def test_a_decoder_trained_at_two_steps_solves_them_and_twice_as_many(trained):
+    assert trained.last("exact 2") >= 0.99
+    assert trained.last("exact 4") >= 0.9
+    assert trained.last("clause 4") <= trained.last("exact 4") <= trained.last("final 4")
+
+
+def test_a_stage_labels_its_sentences_by_roll_outs_of_the_stored_decoder_and_learns_to_repeat_them(trained):
+    model = train.stored_model(SMALL, trained.arrays)
+    config = SelfTraining(base=SMALL, lengths=(4,), pool=16, batch=16, steps=30, learning_rate=1e-3)
+    static, numbers = split(config)
+    stage, task = train.self_training(static)[1], train.make_task(SMALL.task, 4)
+
+    @jax.jit
+    def run(model):
+        given = {"seed": jnp.uint32(0)} | {name: jnp.float32(value) for name, value in numbers.items()}
+        state = stage.init(given, model, jax.random.key(0))
+        chain = task.example(role_key(0, "sentences of length 4"), 7)
+        own = roll_out(model, task.predicates(chain), task.answers(chain)[0], 4)
+
+        def tick(t, carry):
+            state, losses = carry
+            state = stage.tick(given, state, jax.random.fold_in(jax.random.key(1), t), t)
+            return state, losses.at[t].set(state.loss)
+
+        _, losses = jax.lax.fori_loop(0, 30, tick, (state, jnp.zeros(30, dtype=jnp.float32)))
+        return state, own, chain, losses
+
+    state, own, chain, losses = run(model)
+    np.testing.assert_array_equal(state.labels[7], own)
+    assert 0.8 <= float(state.label_exact) <= float(state.label_step) <= 1
+    if float(state.label_exact) == 1:  # Fact F.1: where the annotator is right, its labels are the truth
+        np.testing.assert_array_equal(own, task.answers(chain)[1:])
+    assert float(losses[-5:].mean()) < float(losses[:5].mean())
+
+
+def test_lengths_that_need_more_variables_than_there_are_are_refused():
+    with pytest.raises(
+        ConfigError, match=r"test_lengths=40 needs 41 variables, which must be at most task\.variables=24"
+    ):
+        Practical(task=Task("C4", 24, 5))
+    with pytest.raises(ConfigError, match="lengths=80 must be at most the longest length that base sees, 40"):
+        SelfTraining(lengths=(10, 80))

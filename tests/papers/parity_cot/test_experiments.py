@@ -1,0 +1,129 @@
+"""Presets, and what judges and figures read from records: best of the rates, censoring, growth."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stairwise.lab.config import update
+from stairwise.papers.parity_cot import runs
+from stairwise.papers.parity_cot.claims import beyond, figures, passes
+from stairwise.papers.parity_cot.config.training import Training
+from stairwise.papers.parity_cot.presets.training import EXPERIMENTS
+
+
+@dataclass
+class Fake:
+    """A record with metrics by name."""
+
+    config: Any
+    seed: int
+    hit: float
+    metrics: dict = field(default_factory=dict)
+    arm: str = ""
+
+    @property
+    def status(self):
+        return "censored" if self.hit < 0 else "reached"
+
+    def series(self, name, stage=None):
+        values = np.array(self.metrics.get(name, [0.5, 1.0]))
+        return np.arange(len(values)), values
+
+    def final(self, name, stage=None):
+        return self.hit if name == "hit" else float(self.series(name)[1][-1])
+
+
+def fake(hit, seed=0, metrics=None, **changes):
+    config = update(Training(), {name.replace("_", ".", 1): value for name, value in changes.items()})
+    return Fake(config, seed, hit, metrics or {})
+
+
+def learners(growth, sizes, cot, seeds=4, **more):
+    random = np.random.default_rng(0)
+    return [
+        fake(int(1024 * np.ceil(growth(k) * random.uniform(0.9, 1.1) / 1024)), seed, task_size=k, task_cot=cot, **more)
+        for k in sizes
+        for seed in range(seeds)
+    ]
+
+
+def test_the_best_of_the_rates_is_taken_seed_by_seed_and_censored_only_if_all_are():
+    records = [
+        fake(hit, seed, rate=rate)
+        for seed, pair in enumerate([(2048, 1024), (-1, 4096), (-1, -1)])
+        for hit, rate in zip(pair, (1e-3, 1e-4), strict=True)
+    ]
+    best = runs.best_of_rates(records)
+    assert best.times.tolist() == [1024, 4096, Training().budget]
+    assert best.censored.tolist() == [False, False, True]
+
+
+@pytest.fixture(autouse=True)
+def few_replicates(monkeypatch):
+    monkeypatch.setattr(runs, "REPEATS", 40)
+
+
+def test_exponential_growth_without_and_linear_growth_with_the_chain_are_told_apart():
+    chains = learners(lambda k: 3000 * k, (1, 2, 4, 8, 16), True)
+    plain = learners(lambda k: 500 * 8.0**k, (1, 2), False) + [
+        fake(-1, s, task_size=3, task_cot=False) for s in range(4)
+    ]
+    assert figures.grows_exponentially_only_without(chains + plain).status == "holds"
+    slow = learners(lambda k: 3000 * 2.0**k, (1, 2, 3, 4), False)
+    assert figures.grows_exponentially_only_without(chains + slow).status == "not-reproduced"
+    steep = learners(lambda k: 3000 * k**2, (1, 2, 4), True)
+    assert figures.grows_exponentially_only_without(steep + plain).status == "not-reproduced"
+
+
+def test_nothing_is_claimed_of_a_growth_that_no_two_sizes_show():
+    chains = learners(lambda k: 3000 * k, (1, 2, 4), True)
+    plain = [fake(-1, s, task_size=k, task_cot=False) for k in (3, 4) for s in range(3)]
+    verdict = figures.grows_exponentially_only_without(chains + plain)
+    assert verdict.status == "reported"
+
+
+def test_repetition_counts_only_when_the_censored_comparison_is_significant():
+    def pools(small, fresh):
+        first = [fake(hit, seed, samples=2000) for seed, hit in enumerate(small)]
+        return first + [fake(hit, seed, samples=0) for seed, hit in enumerate(fresh)]
+
+    clear = pools([2048 + 1024 * i for i in range(12)], [-1] * 12)
+    assert passes.repetition_beats_fresh_data(clear).status == "holds"
+    even = pools([2048, -1, 4096, -1], [4096, -1, 2048, -1])
+    assert passes.repetition_beats_fresh_data(even).status == "not-reproduced"
+    # sooner, but by the larger set: no evidence for repetition
+    reverse = pools([-1] * 12, [2048 + 1024 * i for i in range(12)])
+    assert passes.repetition_beats_fresh_data(reverse).status == "not-reproduced"
+    assert passes.small_sets_succeed_in_every_model(reverse).status == "not-reproduced"
+
+
+def test_one_success_without_the_chain_contradicts_figure_9():
+    records = [fake(-1, seed, task_size=8, task_cot=False) for seed in range(3)]
+    assert passes.too_many_bits_without_chain(records).status == "holds"
+    records.append(fake(4096, 3, task_size=8, task_cot=False))
+    assert passes.too_many_bits_without_chain(records).status == "not-reproduced"
+
+
+def test_larger_steps_must_not_be_learnt_sooner():
+    def steps(*hits):
+        return [fake(hit, seed, task_absorbed=g) for g, hit in zip((1, 2, 4), hits, strict=True) for seed in range(3)]
+
+    assert beyond.larger_steps_cost_more(steps(2048, 4096, -1)).status == "holds"
+    assert beyond.larger_steps_cost_more(steps(2048, 1024, -1)).status == "not-reproduced"
+
+
+def test_the_jump_is_when_accuracy_passes_three_quarters():
+    heads = {f"entropy 1.{head}": [0.8, 0.8, 0.7, 0.1, 0.1] for head in range(1, 5)}
+    record = fake(4096, metrics={**heads, "exact match": [0.5, 0.5, 0.6, 0.9, 1.0]})
+    assert runs.jump(record) == (3 * 1024, 3 * 1024)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.id)
+def test_presets_pad_so_that_few_programs_are_compiled(experiment):
+    for preset, most in (("quick", 8), ("gpu", 8)):
+        trials = experiment.trials(preset)
+        assert len({trial.program_key for trial in trials}) <= most
+        for trial in trials:
+            assert trial.config.budget % trial.config.look == 0

@@ -1,0 +1,157 @@
+"""The sequences: Definitions 1 and 2, the authors' layout, several bits a step, noise, and sets without repeats."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stairwise.lab.config import ConfigError, split
+from stairwise.papers.parity_cot import train
+from stairwise.papers.parity_cot.config.task import PaddedTask, Task
+from stairwise.papers.parity_cot.config.training import Decoder, Training
+from stairwise.papers.parity_cot.task import Layout, problem_of, secret_of
+from stairwise.tasks.parity import ParityTokens
+from stairwise.tasks.shuffle import distinct_bits, shuffled
+from stairwise.train.keys import role_key
+
+BITS = jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)
+
+
+def numbers(**more):
+    return {"seed": jnp.uint32(0), "task.noise": 0.0, "samples": 0, **more}
+
+
+def test_the_worked_example_of_both_definitions():
+    secret = (0, 1, 3)
+    with_chain = problem_of(Task(5, 3, secret=secret), numbers())
+    without = problem_of(Task(5, 3, cot=False, secret=secret), numbers())
+    assert with_chain.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0, 0, 1, 0]
+    assert without.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0, 0]
+    assert with_chain.labels(with_chain.tokens(BITS)).tolist() == [0, 1, 0]
+    assert without.labels(without.tokens(BITS)).tolist() == [0]
+
+
+def test_the_authors_layout_drops_the_zero_without_a_chain_and_supervises_it_with_one():
+    secret = (0, 1, 3)
+    without = problem_of(Task(5, 3, cot=False, secret=secret, layout="authors"), numbers())
+    assert without.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0]
+    assert (without.layout.length, without.layout.first) == (5, 4)
+    with_chain = problem_of(Task(5, 3, secret=secret, layout="authors"), numbers())
+    assert with_chain.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0, 0, 1, 0]
+    assert with_chain.labels(with_chain.tokens(BITS)).tolist() == [0, 0, 1, 0]
+    assert with_chain.layout.first == 4
+    assert with_chain.looks_at.sum(axis=1).tolist() == [0, 1, 1, 1]
+
+
+@given(seed=st.integers(0, 2**32 - 1), cot=st.booleans())
+@settings(max_examples=10, deadline=None)
+def test_tokens_are_those_of_the_kernels_parity_with_the_same_secret(seed, cot):
+    task = Task(9, 4, cot=cot, order="random")
+    secret = secret_of(task, role_key(jnp.uint32(seed), "secret"), 4)
+    reference = ParityTokens(9, tuple(secret.tolist()), chain=cot)
+    bits = jax.random.bernoulli(jax.random.key(seed), 0.5, (9,)).astype(jnp.int8)
+    ours = problem_of(task, numbers(seed=jnp.uint32(seed))).tokens(bits)
+    assert ours.tolist() == reference.tokens(bits).tolist()
+
+
+def test_padding_changes_no_secret_and_no_token():
+    for size in (1, 3, 6):
+        exact = problem_of(Task(9, size), numbers())
+        padded = problem_of(PaddedTask(9, padding=8), numbers(**{"task.size": size}))
+        bits = jnp.array([1, 0, 1, 1, 0, 1, 0, 0, 1], dtype=jnp.int8)
+        length = 9 + 1 + size
+        assert padded.tokens(bits)[:length].tolist() == exact.tokens(bits).tolist()
+        assert padded.live.tolist() == [True] * size + [False] * (8 - size)
+        assert padded.absorbs[:size].tolist() == exact.absorbs.tolist()
+
+
+def test_a_step_that_adds_g_bits_skips_g_minus_one_partial_sums():
+    one = problem_of(Task(9, 6), numbers())
+    bits = jnp.array([1, 0, 1, 1, 0, 1, 1, 0, 1], dtype=jnp.int8)
+    partial_sums = one.labels(one.tokens(bits)).tolist()
+    for g in (2, 4, 6):
+        many = problem_of(Task(9, 6, absorbed=g), numbers())
+        steps = -(-6 // g)
+        assert many.live.sum() == steps
+        expected = [partial_sums[min(g * (i + 1), 6) - 1] for i in range(steps)]
+        assert many.labels(many.tokens(bits))[:steps].tolist() == expected
+
+
+def test_a_wrong_step_flips_itself_and_all_that_builds_on_it():
+    problem = problem_of(Task(5, 3, secret=(0, 1, 3)), numbers())
+    right = problem.labels(problem.tokens(BITS))
+    wrong = problem.labels(problem.tokens(BITS, jnp.array([False, True, False], dtype=bool)))
+    assert (right ^ wrong).tolist() == [0, 1, 1]
+
+
+def test_the_authors_secret_avoids_the_last_input_unless_it_must_hold_it():
+    key = jax.random.key(0)
+    for seed in range(8):
+        own = jax.random.fold_in(key, seed)
+        assert 5 not in secret_of(Task(6, 5, layout="authors"), own, 5).tolist()
+    assert secret_of(Task(6, 6, layout="authors"), key, 6).tolist() == list(range(6))
+
+
+# --- sets without repeats ---------------------------------------------------------------------------------------------
+
+
+def test_a_shuffle_is_a_bijection_that_the_key_decides():
+    shuffle = jax.jit(
+        lambda seed, size: shuffled(jax.random.key(seed), jnp.arange(4096, dtype=jnp.uint32) % size, size)
+    )
+    for size in (1, 2, 5, 1000, 4096):
+        first, second = (np.asarray(shuffle(seed, jnp.uint32(size)))[:size] for seed in (0, 1))
+        assert sorted(first.tolist()) == list(range(size))
+        if size > 100:
+            assert np.mean(first == second) < 0.02
+            assert abs(np.corrcoef(first, np.arange(size))[0, 1]) < 0.1
+
+
+def test_codes_are_distinct_and_no_parity_of_their_bits_is_biased():
+    bits = np.asarray(jax.vmap(lambda i: distinct_bits(jax.random.key(2), i, 12))(jnp.arange(2048, dtype=jnp.int32)))
+    assert len(np.unique(bits, axis=0)) == 2048
+    masks = (np.arange(1, 4096)[:, None] >> np.arange(12)) & 1
+    means = 1 - 2 * ((bits @ masks.T) % 2).mean(axis=0)
+    # half of all codes: each of 4095 parities has mean 0 and deviation 1/sqrt(4096); 4.5 of those in each direction
+    assert np.abs(means).max() < 4.5 / 64
+
+
+def test_training_and_validation_sets_are_disjoint_and_every_epoch_sees_every_sequence_once():
+    config = Training(
+        task=PaddedTask(8, 2, padding=2), decoder=Decoder(8, heads=1), samples=96, validation=160, batch=32
+    )
+    problem = problem_of(config.task, numbers(**{"task.size": 2}))
+    given_numbers = numbers(samples=96, **{"task.size": 2})
+    draw = jax.jit(jax.vmap(lambda i: train.training_tokens(config, given_numbers, problem, i)[:8]))
+    epochs = np.asarray(draw(jnp.arange(192, dtype=jnp.int32))).reshape(2, 96, 8)
+    held_out = np.asarray(train.validation_tokens(config, given_numbers, problem))[:, :8]
+    for epoch in epochs:
+        assert len(np.unique(np.concatenate([epoch, held_out]), axis=0)) == 256
+    assert not np.array_equal(epochs[0], epochs[1])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Task(5, 6), "size=6 must be at most inputs=5"),
+        (lambda: Task(5, 2, secret=(0, 5)), "secret=5 must lie in 0..4"),
+        (lambda: Task(5, 2, secret=(1, 1)), "secret=1 must not be repeated"),
+        (lambda: Task(5, 0), "size=0 must be at least 1"),
+        (lambda: Training(task=PaddedTask(10, 2, padding=2), samples=1000, validation=1000), "must be at most 1024"),
+        (lambda: Training(look=100), "look=100 must be a multiple of batch=128"),
+        (lambda: Decoder(64, heads=3), "heads=3 must divide width=64"),
+    ],
+)
+def test_bad_sizes_are_refused_in_one_line(make, words):
+    with pytest.raises(ConfigError) as refused:
+        make()
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_static_part_of_a_padded_training_does_not_know_k():
+    first, second = (split(Training(task=PaddedTask(size=size)))[0] for size in (1, 7))
+    assert first == second
+    assert Layout.of(first.task).rows == 16
