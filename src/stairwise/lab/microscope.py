@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 
 @dataclass(frozen=True)
@@ -99,3 +100,13 @@ def curves_of(record: Any, names: Sequence[str], stage: str | None = None) -> li
     """The metrics of that name which the trial measured."""
     known = set(record.names())
     return [Curve(name, *record.series(name, stage)) for name in names if name in known]
+
+
+def mean_entropy(attention: np.ndarray) -> float:
+    """The mean entropy of rows of attention, in nats; entries that are not there count as nothing.
+
+    >>> mean_entropy(np.array([[0.5, 0.5, np.nan], [1.0, 0.0, 0.0]])) == np.log(2) / 2
+    True
+    """
+    rows = np.nan_to_num(np.asarray(attention, dtype=np.float64))
+    return float(np.mean(np.sum(entr(rows), axis=1)))

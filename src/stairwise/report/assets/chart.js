@@ -1,7 +1,7 @@
 /* A line chart in SVG: every seed thin, the median of each group thick; logarithmic axes, a cursor that reads values. */
 (function () {
   const { make, draw, number } = stairwise;
-  const WIDTH = 760, LEFT = 66, RIGHT = 14, TOP = 10, BOTTOM = 44;
+  const LEFT = 66, RIGHT = 14, TOP = 10, BOTTOM = 44;
 
   /* Round places between low and high; powers of ten on a logarithmic axis. */
   function ticks(low, high, log) {
@@ -62,24 +62,24 @@
     return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   }
 
-  function path(line, x, y, logX, logY) {
+  function path(line, x, y, x0, logY) {
     let text = "", pen = "M";
     line.x.forEach((place, k) => {
       const value = line.y[k];
-      if (value === null || (logX && place <= 0) || (logY && value <= 0)) { pen = "M"; return; }
+      if (value === null || place < x0 || (logY && value <= 0)) { pen = "M"; return; }
       text += pen + x(place).toFixed(1) + " " + y(value).toFixed(1);
       pen = "L";
     });
     return text;
   }
 
-  /* groups: [{label, style, lines: [{x, y, label}]}]; options: {height, logX, logY, xTitle, yTitle, about, dots} */
+  /* groups: [{label, style, lines: [{x, y, label}]}]; options: {width, height, reach, logX, logY, xTitle, yTitle, about, dots} */
   stairwise.chart = function (place, groups, options) {
-    const height = options.height || 360;
+    const WIDTH = options.width || 760, height = options.height || 360;
     const { logX, logY } = options;
     const all = groups.flatMap((group) => group.lines);
-    const [x0, x1] = range(all.flatMap((line) => line.x), logX);
-    let [y0, y1] = range(all.flatMap((line) => line.y), logY);
+    const [x0, x1] = options.reach || range(all.flatMap((line) => line.x), logX);
+    let [y0, y1] = range(all.flatMap((line) => line.y.filter((_, k) => line.x[k] >= x0)), logY);
     if (!logY) { const pad = 0.04 * (y1 - y0); y0 -= y0 === 0 ? 0 : pad; y1 += pad; }
     const x = scale(x0, x1, logX, LEFT, WIDTH - RIGHT), y = scale(y0, y1, logY, height - BOTTOM, TOP);
     const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", tabindex: 0, "aria-label": options.about });
@@ -103,23 +103,23 @@
           if (line.y[j] === null || (logY && line.y[j] <= 0) || (logX && at <= 0)) return;
           svg.append(draw("circle", { class: `dot f${colour}`, cx: x(at), cy: y(line.y[j]), r: 4 }));
         });
-        if (!single && !options.dots) svg.append(draw("path", { class: `seed c${colour}`, d: path(line, x, y, logX, logY) }));
+        if (!single && !options.dots) svg.append(draw("path", { class: `seed c${colour}`, d: path(line, x, y, x0, logY) }));
       }
-      if (!options.dots) svg.append(draw("path", { class: `median c${colour} d${dash}`, d: path(medians[k], x, y, logX, logY) }));
+      if (!options.dots) svg.append(draw("path", { class: `median c${colour} d${dash}`, d: path(medians[k], x, y, x0, logY) }));
     });
     const cursor = draw("line", { class: "cursor", y1: TOP, y2: height - BOTTOM, visibility: "hidden" });
     svg.append(cursor);
     const tip = make("div", { class: "tip", hidden: true, role: "status" });
     place.replaceChildren(svg, tip);
-    const reader = { svg, tip, cursor, x, medians, groups, options, place, at: -1 };
-    reader.places = [...new Set(medians.flatMap((line) => line.x))].filter((value) => !logX || value > 0).sort((a, b) => a - b);
+    const reader = { least: x0, svg, tip, cursor, x, width: WIDTH, medians, groups, options, place, at: -1 };
+    reader.places = [...new Set(medians.flatMap((line) => line.x))].filter((value) => value >= x0).sort((a, b) => a - b);
     if (reader.places.length && !options.quiet) listen(reader);
     return { mark: (value) => mark(reader, value) };
   };
 
   /* The vertical line alone, at a place on the axis. */
   function mark(reader, value) {
-    const shown = value !== null && !(reader.options.logX && value <= 0);
+    const shown = value !== null && value >= reader.least;
     reader.cursor.setAttribute("visibility", shown ? "visible" : "hidden");
     if (shown) { reader.cursor.setAttribute("x1", reader.x(value)); reader.cursor.setAttribute("x2", reader.x(value)); }
   }
@@ -127,7 +127,7 @@
   function listen(reader) {
     const { svg, places } = reader;
     svg.addEventListener("pointermove", (event) => {
-      const box = svg.getBoundingClientRect(), target = (event.clientX - box.left) * WIDTH / box.width;
+      const box = svg.getBoundingClientRect(), target = (event.clientX - box.left) * reader.width / box.width;
       let best = 0;
       places.forEach((value, k) => { if (Math.abs(reader.x(value) - target) < Math.abs(reader.x(places[best]) - target)) best = k; });
       read(reader, best);
@@ -163,7 +163,7 @@
     const heading = options.dots ? "" : `${options.xTitle} ${at.toLocaleString("en")}`;
     tip.replaceChildren(heading, make("table", {}, make("tbody", {}, ...body)));
     tip.hidden = false;
-    const box = svg.getBoundingClientRect(), left = reader.x(at) * box.width / WIDTH;
+    const box = svg.getBoundingClientRect(), left = reader.x(at) * box.width / reader.width;
     const room = place.clientWidth - tip.offsetWidth;
     tip.style.left = Math.max(0, left + 12 > room ? Math.min(left - tip.offsetWidth - 12, room) : left + 12) + "px";
     tip.style.top = "12px";

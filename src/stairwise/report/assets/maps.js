@@ -45,12 +45,7 @@
     const label = make("output", { for: "frame" });
     const slider = make("input", { type: "range", id: "frame", min: 0, max: last, value: 0, step: 1, "aria-label": "Frame", input: () => go(Number(slider.value)) });
     const play = make("button", { type: "button", class: "play", click: () => (state.timer ? pause() : begin()) }, "▶ Play");
-    const curves = scope.curves.length ? make("div", { class: "chart" }) : "";
-    const chooser = make("select", { "aria-label": "Curves", change: () => { drawCurves(); } });
-    const kinds = curveKinds(scope.curves);
-    stairwise.options(chooser, kinds.map((kind) => [kind, kind]), kinds[0]);
-    const legend = make("div", { class: "legend-keys" });
-    let marker = null;
+    const beside = kinds(scope.curves).map((curves) => ({ curves, chart: make("div", { class: "chart" }), legend: make("div", { class: "legend-keys" }), marker: null }));
     place.replaceChildren(
       make("p", {}, scope.says),
       make("div", { class: "player" }, play, slider, label),
@@ -58,22 +53,19 @@
         scope.maps.some((map) => map.overlays.length) ? box("predicted structure", true, (on) => { state.overlay = on; redraw(); }) : "",
         box("colours for this frame alone", false, (on) => { state.own = on; redraw(); })),
       make("div", { class: "stage" }, make("div", { class: "maps" }, ...plates.map((each) => each.element)),
-        curves ? make("div", {}, kinds.length > 1 ? make("p", { class: "filterline" }, make("label", {}, "Beside it ", chooser)) : "", curves, legend) : ""));
+        make("div", {}, ...beside.flatMap((each) => [each.chart, each.legend]))));
 
-    function curveKinds(all) {
-      const found = [...new Set(all.map((curve) => curve.name.split(" ")[0]))];
-      return all.length > 6 && found.length > 1 ? found : ["all"];
-    }
-    function drawCurves() {
-      if (!curves) return;
-      const chosen = scope.curves.filter((curve) => chooser.value === "all" || curve.name.split(" ")[0] === chooser.value);
-      const groups = chosen.map((curve, k) => ({ label: curve.name, style: stairwise.style(k), lines: [{ x: curve.places, y: curve.values }] }));
-      const positive = chosen.every((curve) => curve.values.every((value) => value === null || value > 0));
-      const spread = Math.max(...chosen.flatMap((curve) => curve.values.map((v) => v ?? 0))) / Math.min(...chosen.flatMap((curve) => curve.values.map((v) => v ?? Infinity)));
-      const wide = scope.places[last] > 200 * (scope.places.find((value) => value > 0) || 1);
-      marker = stairwise.chart(curves, groups, { height: 420, logX: wide, logY: positive && spread > 100, xTitle: scope.axis, yTitle: "", about: groups.map((group) => group.label).join(", ") + ". Arrow keys read values." });
-      legend.replaceChildren(...groups.map((group) => make("span", { class: "small" }, stairwise.key(group.style), " " + group.label + " ")));
-      marker.mark(scope.places[state.frame]);
+    function drawCurves(each) {
+      const groups = each.curves.map((curve, k) => ({ label: curve.name, style: stairwise.style(k), lines: [{ x: curve.places, y: curve.values }] }));
+      const values = each.curves.flatMap((curve) => curve.values).filter((value) => value !== null);
+      const first = scope.places.find((value) => value > 0) || 1, wide = scope.places[last] > 200 * first;
+      const reach = [wide ? first : scope.places[0], Math.max(scope.places[last], ...each.curves.flatMap((curve) => curve.places))];
+      const steep = values.every((value) => value > 0) && Math.max(...values) > 300 * Math.min(...values);
+      each.marker = stairwise.chart(each.chart, groups, {
+        width: 420, height: beside.length > 1 ? 230 : 320, reach, logX: wide, logY: steep, xTitle: scope.axis, yTitle: "",
+        about: groups.map((group) => group.label).join(", ") + ". Arrow keys read values.",
+      });
+      each.legend.replaceChildren(...groups.map((group) => make("span", { class: "small" }, stairwise.key(group.style), " " + group.label)));
     }
     function redraw() { plates.forEach((each) => each.paint()); }
     function go(frame) {
@@ -82,7 +74,7 @@
       label.textContent = scope.labels[frame];
       slider.setAttribute("aria-valuetext", scope.labels[frame]);
       redraw();
-      if (marker) marker.mark(scope.places[frame]);
+      beside.forEach((each) => each.marker.mark(scope.places[frame]));
     }
     function begin() {
       if (state.frame === last) go(0);
@@ -94,9 +86,15 @@
       state.timer = null;
       play.textContent = "▶ Play";
     }
-    drawCurves();
+    beside.forEach(drawCurves);
     go(last);
     return pause;
+  }
+
+  /* Losses, entropies and the rest have axes of their own. */
+  function kinds(curves) {
+    const of = (curve) => (/loss/i.test(curve.name) ? 0 : /entropy/i.test(curve.name) ? 1 : 2);
+    return [0, 1, 2].map((kind) => curves.filter((curve) => of(curve) === kind)).filter((some) => some.length);
   }
 
   /* One map: pixels, rings on predicted cells, a cell under the pointer or the arrow keys. */

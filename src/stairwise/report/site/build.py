@@ -258,7 +258,8 @@ def write_pages(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], answ
 
     put(
         "index.html", "index.html", "Stairwise",
-        sections=sections, counts=words.counted([each.verdict.status for each in every], STATUSES), trials=len(held.records),
+        sections=sections, trials=len(held.records),
+        counts=words.counted([each.verdict.status for each in every], STATUSES),
         first=[each for status in ledger.LOOK_FIRST for each in every if each.verdict.status == status],
         newest=max((each.checked for each in held.verdicts if words.is_number(each.checked)), default=None),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stairwise.lab.files import StoreError
 from stairwise.lab.record import StoredTrial
 from stairwise.report.words import plain
 
@@ -50,8 +51,8 @@ def metrics_of(records: Sequence[StoredTrial]) -> dict[str, tuple[str, str]]:
     """Every metric of the records, by a name of its own: the stage is part of it where there are several."""
     found: dict[tuple[str, str], None] = {}
     for record in records:
-        table = record.table()
-        found |= dict.fromkeys(zip(table["stage"].to_pylist(), table["name"].to_pylist(), strict=True))
+        pairs = record.table().select(["stage", "name"]).group_by(["stage", "name"], use_threads=False).aggregate([])
+        found |= dict.fromkeys(zip(pairs["stage"].to_pylist(), pairs["name"].to_pylist(), strict=True))
     several = len({stage for stage, _ in found}) > 1
     return {plain(f"{stage}: {name}" if several else name): (stage, name) for stage, name in found}
 
@@ -105,16 +106,10 @@ def _metric(records: Sequence[StoredTrial], stage: str, name: str, points: int) 
     axes: dict[tuple[int, ...], int] = {}
     of: dict[str, Any] = {}
     for number, record in enumerate(records):
-        if name not in record.names():
-            continue
-        stages = record.table()["stage"].to_pylist()
-        if stage not in stages:
-            continue
         try:
-            steps, values = record.series(name, stage)
-        except Exception:  # this trial did not get as far as that stage
+            steps, values = thinned(*record.series(name, stage), points)
+        except StoreError:  # this trial did not measure it, or did not get as far as that stage
             continue
-        steps, values = thinned(steps, values, points)
         axis = axes.setdefault(tuple(int(step) for step in steps), len(axes))
         of[str(number)] = [axis, [short(value) for value in values]]
     return {"steps": [list(axis) for axis in axes], "of": of}

@@ -2,7 +2,7 @@
 
 `site.json` keeps, for every step of the build, the digest of its inputs, the files it wrote and what it found out. A
 step whose inputs are the same and whose files are untouched is not done again; a file whose content is the same is not
-written again; a file that an earlier build wrote and this one did not is removed. Nothing else in the folder is touched.
+written again; a file that an earlier build wrote and this one did not is removed. Nothing else there is touched.
 """
 
 import hashlib

@@ -97,6 +97,8 @@ def _panel(panel: Any, question: str, unit: str, column: Sequence[Mapping[str, A
     panel.set_xlabel(unit.partition(",")[0], fontsize=7)
     if question in LOGARITHMIC:
         panel.set_xscale("log")
-        panel.set_xlim(0.7, None)
+        values = [each["value"] for each in column if each["value"]]
+        panel.set_xlim(0.5, 20 * max(values, default=10))
+        panel.xaxis.set_minor_formatter("")
     else:
         panel.set_xlim(-0.05, 1.1)

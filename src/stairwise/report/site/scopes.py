@@ -1,6 +1,6 @@
 """A trial under the microscope as a chunk of data: maps in 16 bits, small enough to open at once.
 
-Numbers are stored as fractions of the range of their map over all frames (65534 steps; 65535 means "not there"), base64.
+Numbers are fractions of the range of their map over all frames (65534 steps; 65535 means "not there"), in base64.
 A map that is too large keeps evenly chosen frames first, then is pooled: of every tile the entry that is largest in
 size stays, since what one looks for here is sparse and an average would hide it.
 """
@@ -19,7 +19,7 @@ from stairwise.report.site.data import chunk, short, thinned
 from stairwise.report.site.sets import TrialSet
 from stairwise.report.words import plain
 
-CELLS = 200_000  # of all maps of a trial over all frames: half a megabyte
+CELLS = 360_000  # of all maps of a trial over all frames: just under a megabyte
 FRAMES = 40
 SIDE = 160
 CIRCLES = 4000

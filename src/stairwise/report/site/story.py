@@ -44,7 +44,10 @@ def story(paper: Paper) -> tuple[Markup, Markup]:
 
     The first part tells task, model, algorithm, what is proven and what we see; the page puts its figures after it.
     """
-    text = re.sub(r"\A#\s.*\n", "", readme(paper))
+    text = re.sub(r"\A#\s.*\n", "", readme(paper)).strip()
+    first, _, others = text.partition("\n\n")
+    if paper.title in " ".join(first.split()):  # a citation, which the page's head has
+        text = others
     told, *rest = re.split(r"(?m)^(?=## (?:Where each statement lives|Errata))", text)
     lowered = [re.sub(r"(?m)^(#{1,4}) ", r"\1# ", part) for part in (told, "".join(rest))]
     return render(lowered[0]), render(lowered[1])
