@@ -35,15 +35,12 @@ def test_an_absent_store_gives_a_site_on_which_every_claim_is_skipped(tmp_path):
     assert not store.root.exists()
 
 
-def test_every_link_leads_to_a_page_and_a_place_of_the_site(store, tmp_path):
-    tiny.fill(store)
-    tiny.keep(store, "tiny/thm1", Verdict.at_most(1, 2, details=({"n": 3},)))
-    assert broken_links(built(store, tmp_path / "out")) == []
+def test_every_link_leads_to_a_page_and_a_place_of_the_site(plain_site):
+    assert broken_links(plain_site) == []
 
 
-def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(store, tmp_path):
-    tiny.fill(store)
-    for name, page in pages(built(store, tmp_path / "out")).items():
+def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(plain_site):
+    for name, page in pages(plain_site).items():
         tags = Tags(page)
         assert f'content="{POLICY}"' in page.replace("&#39;", "'"), name
         assert not {tag for tag, _ in tags.tags} & {"iframe", "object", "embed", "base", "style"}, name
@@ -54,9 +51,9 @@ def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(store, tmp_pa
         assert outside == [], name
 
 
-def test_a_figure_is_drawn_from_the_largest_complete_preset_with_its_provenance(store, tmp_path):
+def test_a_figure_is_drawn_from_the_largest_complete_preset_with_its_provenance(plain_site, store, tmp_path):
+    assert "preset quick, 2 seeds" in text_of(pages(plain_site)[WALK])
     tiny.fill(store)
-    assert "preset quick, 2 seeds" in text_of(pages(built(store, tmp_path / "out"))[WALK])
     tiny.fill(store, "gpu")
     text = text_of(pages(built(store, tmp_path / "out"))[WALK])
     assert "preset gpu, 3 seeds" in text
@@ -65,9 +62,8 @@ def test_a_figure_is_drawn_from_the_largest_complete_preset_with_its_provenance(
     assert "device CPU, Abacus, 2 cores versions jax 0.10, python 3.11" in text
 
 
-def test_config_is_told_in_full_and_arms_by_what_differs(store, tmp_path):
-    tiny.fill(store)
-    text = text_of(pages(built(store, tmp_path / "out"))[WALK])
+def test_config_is_told_in_full_and_arms_by_what_differs(plain_site):
+    text = text_of(pages(plain_site)[WALK])
     assert "What differs between arms arm rate slow 0.1 fast 1.0" in text
     assert "Config that they share hops 1,2 kind plain steps 20" in text
 
@@ -125,15 +121,13 @@ def test_hostile_text_in_the_store_is_shown_as_text(store, tmp_path):
     assert (site / "figures/tiny/fig1.png").is_file()
 
 
-def test_the_curves_of_every_seed_and_arm_are_in_the_data(store, tmp_path):
-    tiny.fill(store)
-    site = built(store, tmp_path / "out")
-    name, index = chunk_of(site / "data/tiny/walk/index.js")
+def test_the_curves_of_every_seed_and_arm_are_in_the_data(plain_site):
+    name, index = chunk_of(plain_site / "data/tiny/walk/index.js")
     assert name == "tiny/walk/index"
     assert [each["name"] for each in index["metrics"]] == ["loss", "accuracy"]  # type: ignore[index]
     members = index["sets"][0]["members"]  # type: ignore[index]
     assert sorted(arm for _, arm in members) == ["fast", "fast", "slow", "slow"]
-    _, series = chunk_of(site / "data/tiny/walk/0.js")
+    _, series = chunk_of(plain_site / "data/tiny/walk/0.js")
     seeds = [trial["seed"] for trial in index["trials"]]  # type: ignore[index]
     for trial, seed in enumerate(seeds):
         axis, values = series["loss"]["of"][str(trial)]  # type: ignore[index]
@@ -156,8 +150,8 @@ def test_the_ledger_shows_the_newest_verdict_and_the_claims_page_the_others(stor
     assert "steps=20 rate=0.1 hops=1,2 kind=plain" in claim
 
 
-def test_a_claim_links_to_the_line_of_the_function_that_checks_it(store, tmp_path):
-    site = pages(built(store, tmp_path / "out"))
+def test_a_claim_links_to_the_line_of_the_function_that_checks_it(plain_site):
+    site = pages(plain_site)
     link = re.search(r'href="\.\./\.\./(code/[^"#]*)#L(\d+)"', site["claims/tiny/thm2.html"])
     assert link is not None
     lines = re.findall(r'<li id="L(\d+)"><code>(.*?)</code></li>', site[link[1]])
@@ -174,8 +168,8 @@ def test_violated_hypotheses_are_named_and_claims_to_look_at_come_first(store, t
     assert re.findall(r'href="claims/([^"]*)"', first) == ["tiny/thm2.html", "tiny/thm1.html"]
 
 
-def test_every_status_can_be_filtered_by(store, tmp_path):
-    ledger = pages(built(store, tmp_path / "out"))["ledger.html"]
+def test_every_status_can_be_filtered_by(plain_site):
+    ledger = pages(plain_site)["ledger.html"]
     assert all(f"<option>{status}</option>" in ledger for status in STATUSES)
 
 

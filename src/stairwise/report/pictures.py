@@ -1,6 +1,8 @@
 """Figures as the site shows them: drawn from a complete preset, as SVG (or PNG where that would be too large)."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,13 +29,21 @@ class Picture:
 
 def picture(figure: Figure, records: tuple[StoredTrial, ...]) -> Picture:
     """The figure, drawn from these records."""
+    try:
+        with none_left_open():
+            return _drawn(figure, records)
+    except Exception as error:  # whatever a paper's drawing code does, the rest of the site stands
+        return Picture(problem=message(error))
+
+
+@contextmanager
+def none_left_open() -> Iterator[None]:
+    """Closes the figures that were opened within, however it ends."""
     import matplotlib.pyplot as plt
 
     open_before = set(plt.get_fignums())
     try:
-        return _drawn(figure, records)
-    except Exception as error:  # whatever a paper's drawing code does, the rest of the site stands
-        return Picture(problem=message(error))
+        yield
     finally:
         for left_open in set(plt.get_fignums()) - open_before:
             plt.close(left_open)

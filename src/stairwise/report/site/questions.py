@@ -9,7 +9,7 @@ from stairwise.lab.answers import QUESTIONS, Answer, Measured
 from stairwise.lab.contract import Paper
 from stairwise.lab.plots import COLOURS, COLUMN, house_style
 from stairwise.lazy import resolve
-from stairwise.report.pictures import message
+from stairwise.report.pictures import message, none_left_open
 from stairwise.report.site.sets import TrialSet
 from stairwise.report.words import is_number, plain
 
@@ -48,7 +48,8 @@ def cell(paper: Paper, question: str, sets: Mapping[str, Sequence[TrialSet]]) ->
 def _measured(answer: Answer, name: str, found: TrialSet) -> Cell:
     about = f"{found.preset or 'other'}, {len(found.seeds)} seed{'s' if len(found.seeds) != 1 else ''}"
     try:
-        measured: Measured = resolve(answer.read)(list(found.records))
+        with none_left_open():
+            measured: Measured = resolve(answer.read)(list(found.records))
         numbers = [each if is_number(each) else None for each in (measured.value, measured.other)]
         return Cell(answer.says, name, about, plain(measured.text), *numbers)
     except Exception as error:  # records that the paper's function did not expect

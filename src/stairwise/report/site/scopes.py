@@ -153,6 +153,6 @@ def _axis(axis: Axis, tile: int) -> dict[str, Any]:
     return {"title": plain(axis.title), "labels": labels, "blocks": [short(place / tile) for place in axis.blocks]}
 
 
-def _cells(overlay: Overlay, frame: int, tile: tuple[int, int]) -> list[list[int]]:
+def _cells(overlay: Overlay, frame: int, tile: tuple[int, int]) -> list[tuple[int, int]]:
     cells = overlay.cells[frame] if overlay.by_frame else overlay.cells
-    return sorted({(int(row) // tile[0], int(column) // tile[1]) for row, column in cells})[:CIRCLES]  # type: ignore
+    return sorted({(int(row) // tile[0], int(column) // tile[1]) for row, column in cells})[:CIRCLES]
