@@ -44,7 +44,7 @@
     const select = (change) => make("select", { change });
     const chooser = {
       experiment: select(() => { state.of = list.find((each) => each.name === chooser.experiment.value); refill(); changed(); }),
-      set: select(() => { arms(); changed(); }),
+      set: select(() => { within(); changed(); }),
       arm: select(changed),
       metric: select(changed),
     };
@@ -52,10 +52,11 @@
 
     function refill() {
       options(chooser.set, state.of.sets.map((each) => [each.id, each.label]), state.of.sets[0].id);
-      options(chooser.metric, state.of.metrics.map((each) => [each, each]), stairwise.favourite(state.of.metrics));
-      arms();
+      within();
     }
-    function arms() {
+    function within() {
+      const metric = set().metrics.includes(chooser.metric.value) ? chooser.metric.value : stairwise.favourite(set().metrics);
+      options(chooser.metric, set().metrics.map((each) => [each, each]), metric);
       const known = set().arms, named = known.filter(Boolean);
       const choices = named.length > 1 ? [[EVERY, "all arms"], ...known.map((arm) => [arm, arm])] : [[EVERY, "all trials"]];
       const start = named.length > 1 ? known[second ? 1 : 0] : EVERY;

@@ -27,11 +27,11 @@
   }
 
   function show(place, index) {
-    const state = { set: index.sets[0].id, metric: stairwise.favourite(index.metrics.map((each) => each.name)), logX: false, logY: false, off: new Set() };
-    const sets = make("select", { change: () => { state.set = sets.value; state.off.clear(); update(); } });
+    const first = index.sets.find((each) => each.metrics.length) || index.sets[0];
+    const state = { set: first.id, metric: null, logX: false, logY: false, off: new Set() };
+    const sets = make("select", { change: () => { state.set = sets.value; state.off.clear(); refill(); update(); } });
     options(sets, index.sets.map((each) => [each.id, each.label]), state.set);
     const metrics = make("select", { change: () => { state.metric = metrics.value; update(); } });
-    options(metrics, index.metrics.map((each) => [each.name, each.name]), state.metric);
     const chart = make("div", { class: "chart" }), legend = make("div", { class: "legend-keys", role: "group", "aria-label": "Arms" });
     const note = make("p", { class: "quiet small" });
     place.replaceChildren(
@@ -41,11 +41,16 @@
         box("log y", false, (on) => { state.logY = on; update(); })),
       chart, legend, note);
 
+    const chosen = () => index.sets.find((each) => each.id === state.set);
+    function refill() {
+      const known = chosen().metrics;
+      if (!known.includes(state.metric)) state.metric = stairwise.favourite(known);
+      options(metrics, known.map((name) => [name, name]), state.metric);
+    }
     function update() {
       const about = index.metrics.find((each) => each.name === state.metric);
       load(about.file).then((chunk) => {
-        const set = index.sets.find((each) => each.id === state.set);
-        let groups = stairwise.groups(index, chunk[state.metric], set.members);
+        let groups = stairwise.groups(index, chunk[state.metric], chosen().members);
         const dots = about.points <= 1;
         if (dots) groups = stairwise.asColumns(groups);
         const shown = groups.filter((group) => !state.off.has(group.label));
@@ -62,6 +67,7 @@
       }).catch((error) => stairwise.failed(place, error));
     }
     function toggle(label) { state.off.has(label) ? state.off.delete(label) : state.off.add(label); }
+    refill();
     update();
   }
 

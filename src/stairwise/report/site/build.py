@@ -32,7 +32,7 @@ class Shown:
     sets: list[TrialSet]
     problem: str = ""
     pictures: list[dict[str, Any]] = field(default_factory=list)
-    metrics: list[dict[str, Any]] = field(default_factory=list)
+    metrics: dict[str, list[str]] = field(default_factory=dict)  # by set
     numbers: list[dict[str, Any]] = field(default_factory=list)
     scopes: list[dict[str, Any]] = field(default_factory=list)
 
@@ -145,6 +145,7 @@ def _series(folder: Folder, shown: Shown) -> None:
                 each.label,
                 [(place[record.digest], words.plain(record.arm)) for record in each.records],
                 {words.plain(path): words.plain(value) for path, value in each.config[0].items()},
+                metrics,
             )
             for each in shown.sets
         ]
@@ -152,11 +153,14 @@ def _series(folder: Folder, shown: Shown) -> None:
             "name": shown.name,
             "trials": [data.trial_facts(record) for record in records],
             "sets": sets,
-            "metrics": metrics,
+            "metrics": [{name: metric[name] for name in ("name", "file", "points")} for metric in metrics],
         }
         numbers = [[_finite(row) for row in finals(each.records, arms=True)[:ROWS]] for each in shown.sets[:1]]
         name = f"{prefix}/index"
-        return {**files, f"data/{name}.js": data.chunk(name, index)}, {"metrics": metrics, "numbers": numbers[0]}
+        return {**files, f"data/{name}.js": data.chunk(name, index)}, {
+            "metrics": {each["id"]: each["metrics"] for each in sets},
+            "numbers": numbers[0],
+        }
 
     prints = [[each.id, each.label, [shelf.fingerprint(record) for record in each.records]] for each in shown.sets]
     found = folder.step(f"series {shown.name}", [code_digest("stairwise.report"), prints], make)
@@ -316,13 +320,19 @@ def _compare(folder: Folder, shown: dict[str, Shown]) -> str:
         {
             "name": each.name,
             "chunk": "/".join(map(slug, each.name.split("/"))) + "/index",
-            "metrics": [metric["name"] for metric in each.metrics],
             "sets": [
-                {"id": one.id, "label": one.label, "arms": [words.plain(arm) for arm in one.arms]} for one in each.sets
+                {
+                    "id": one.id,
+                    "label": one.label,
+                    "arms": [words.plain(arm) for arm in one.arms],
+                    "metrics": each.metrics[one.id],
+                }
+                for one in each.sets
+                if each.metrics[one.id]
             ],
         }
         for each in shown.values()
-        if each.metrics
+        if any(each.metrics.values())
     ]
     folder.put("data/compare.js", data.chunk("compare", listed))
     return "compare" if listed else ""

@@ -97,7 +97,8 @@ def series_chunks(prefix: str, records: Sequence[StoredTrial]) -> tuple[dict[str
             flush()
         packed[label], size = metric, size + length
         longest = max((len(values) for _, values in metric["of"].values()), default=0)
-        listed.append({"name": label, "file": f"{prefix}/{len(files)}", "points": longest})
+        place = f"{prefix}/{len(files)}"
+        listed.append({"name": label, "file": place, "points": longest, "trials": list(metric["of"])})
     flush()
     return files, listed
 
@@ -119,6 +120,20 @@ def trial_facts(record: StoredTrial) -> dict[str, Any]:
     return {"digest": record.digest, "seed": record.seed, "status": plain(record.status)}
 
 
-def set_facts(id: str, label: str, members: Sequence[tuple[int, str]], config: Mapping[str, Any]) -> dict[str, Any]:
-    """A set of trials as the script sees it: members are (trial, arm)."""
-    return {"id": id, "label": label, "members": [list(member) for member in members], "config": dict(config)}
+def set_facts(
+    id: str,
+    label: str,
+    members: Sequence[tuple[int, str]],
+    config: Mapping[str, Any],
+    metrics: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """A set of trials as the script sees it: members are (trial, arm), metrics those that one of them measured."""
+    trials = {str(trial) for trial, _ in members}
+    measured = [metric["name"] for metric in metrics if trials & set(metric["trials"])]
+    return {
+        "id": id,
+        "label": label,
+        "members": [list(member) for member in members],
+        "config": dict(config),
+        "metrics": measured,
+    }
