@@ -12,6 +12,7 @@ import pytest
 from stairwise.lab import registry
 from stairwise.lab.contract import Outcome, Trial, Verdict
 from stairwise.lab.store import Store
+from stairwise.report import pictures
 from stairwise.report.site.build import build
 from tests.report import tiny
 from tests.report.site import pages
@@ -232,3 +233,15 @@ def test_two_hundred_runs_take_less_than_half_a_minute_and_a_second_build_little
     second = time.monotonic() - began
     assert first < 30
     assert second < first / 2
+
+
+def test_figures_drawn_by_several_processes_are_those_drawn_by_one(tmp_path, only_tiny):
+    store = Store.open(tmp_path / "store")
+    records = tuple(store.read(trial) for trial in tiny.fill(store))
+    figures = tiny.PAPER.experiment("walk").figures
+    jobs = [(figure, records) for figure in figures for _ in range(2)]
+    assert len(jobs) >= 2 * pictures.FIGURES_A_PROCESS
+    finished = []
+    made = pictures.draw_all(jobs, finished.append)
+    assert made == [pictures.picture(*job) for job in jobs]
+    assert finished == [figure for figure, _ in jobs]

@@ -74,10 +74,11 @@ def _axes(record: Any, nodes: np.ndarray, used: np.ndarray, children: np.ndarray
             return f"node {j - slots + 1} (level {height[j - slots]})"
         return f"bit {j + 1}{' (secret)' if j in secret else ''}"
 
-    rows = [f"{token(slots + m)} = {token(a)} x {token(b)}" for m, (a, b) in zip(nodes, children, strict=True)]
+    pairs = zip(nodes.tolist(), children.tolist(), strict=True)
+    rows = [f"{token(slots + m)} = {token(a)} x {token(b)}" for m, (a, b) in pairs]
     levels = [k for k in range(1, len(nodes)) if height[nodes[k]] != height[nodes[k - 1]]]
     first_node = int(np.searchsorted(used, slots))
-    return Axis("node m", rows, levels), Axis("token j", [token(int(j)) for j in used], (first_node,))
+    return Axis("node m", rows, levels), Axis("token j", [token(j) for j in used.tolist()], (first_node,))
 
 
 def _curves(record: Any, steps: list[int], attended: list[np.ndarray]) -> list[Curve]:

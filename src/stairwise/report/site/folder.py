@@ -36,8 +36,8 @@ class Folder:
     def step(self, name: str, inputs: Any, make: Callable[[], tuple[Mapping[str, bytes], Any]]) -> Any:
         """What `make` finds out, and its files in place; from memory where the inputs are those of the last build."""
         digest = digest_of(inputs)
-        last = self.before["steps"].get(name, {})
-        if last.get("inputs") == digest and all(self._intact(*item) for item in last["files"].items()):
+        if self.remembers(name, inputs):
+            last = self.before["steps"][name]
             self.steps[name] = last
             self.files |= last["files"]
             return last["result"]
@@ -47,6 +47,11 @@ class Folder:
         # as it will be read back: the first build and the next show the same
         self.steps[name] = json.loads(json.dumps({"inputs": digest, "files": hashes, "result": result}))
         return self.steps[name]["result"]
+
+    def remembers(self, name: str, inputs: Any) -> bool:
+        """Whether the last build did this step from the same inputs, and what it wrote is still there."""
+        last = self.before["steps"].get(name, {})
+        return last.get("inputs") == digest_of(inputs) and all(self._intact(*item) for item in last["files"].items())
 
     def put(self, name: str, data: bytes) -> str:
         """Puts a file in its place, unless it is there; returns its hash."""
@@ -83,7 +88,7 @@ def slug(text: str) -> str:
     """A file's name for any text: the text itself where that is safe.
 
     >>> slug("thm3.1"), slug("../up")
-    ('thm3.1', '___up-a66fb5f6')
+    ('thm3.1', '___up-8c722b8a')
     """
     if PLAIN_NAME.fullmatch(text):
         return text

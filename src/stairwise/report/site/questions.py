@@ -50,8 +50,8 @@ def _measured(answer: Answer, name: str, found: TrialSet) -> Cell:
     try:
         with none_left_open():
             measured: Measured = resolve(answer.read)(list(found.records))
-        numbers = [each if is_number(each) else None for each in (measured.value, measured.other)]
-        return Cell(answer.says, name, about, plain(measured.text), *numbers)
+        value, other = (each if is_number(each) else None for each in (measured.value, measured.other))
+        return Cell(answer.says, name, about, plain(measured.text), value, other)
     except Exception as error:  # records that the paper's function did not expect
         return Cell(answer.says, name, about, problem=message(error))
 
