@@ -73,12 +73,13 @@
     return text;
   }
 
-  /* groups: [{label, style, lines: [{x, y, label}]}]; options: {width, height, reach, logX, logY, xTitle, yTitle, about, dots} */
+  /* groups: [{label, style, lines: [{x, y, label}]}]; options: {height, reach, logX, logY, xTitle, yTitle, about, dots} */
   stairwise.chart = function (place, groups, options) {
-    const WIDTH = options.width || 760, height = options.height || 360;
+    // as wide as its place, so that letters keep their size on every screen
+    const WIDTH = Math.max(300, Math.min(900, place.clientWidth || 760)), height = options.height || 360;
     const { logX, logY } = options;
     const all = groups.flatMap((group) => group.lines);
-    const [x0, x1] = options.reach || range(all.flatMap((line) => line.x), logX);
+    const [x0, x1] = options.dots ? [-0.5, groups.length - 0.5] : options.reach || range(all.flatMap((line) => line.x), logX);
     let [y0, y1] = range(all.flatMap((line) => line.y.filter((_, k) => line.x[k] >= x0)), logY);
     if (!logY) { const pad = 0.04 * (y1 - y0); y0 -= y0 === 0 ? 0 : pad; y1 += pad; }
     const x = scale(x0, x1, logX, LEFT, WIDTH - RIGHT), y = scale(y0, y1, logY, height - BOTTOM, TOP);
@@ -111,11 +112,21 @@
     svg.append(cursor);
     const tip = make("div", { class: "tip", hidden: true, role: "status" });
     place.replaceChildren(svg, tip);
+    again(place, () => stairwise.chart(place, groups, options));
     const reader = { least: x0, svg, tip, cursor, x, width: WIDTH, medians, groups, options, place, at: -1 };
     reader.places = [...new Set(medians.flatMap((line) => line.x))].filter((value) => value >= x0).sort((a, b) => a - b);
     if (reader.places.length && !options.quiet) listen(reader);
-    return { mark: (value) => mark(reader, value) };
+    place.mark = (value) => { place.marked = value; mark(reader, value); };
+    if (place.marked !== undefined) mark(reader, place.marked);
   };
+
+  /* Draws anew when the place has become wider or narrower. */
+  function again(place, redraw) {
+    const width = place.clientWidth;
+    place.observer?.disconnect();
+    place.observer = new ResizeObserver(() => { if (Math.abs(place.clientWidth - width) > 8) redraw(); });
+    place.observer.observe(place);
+  }
 
   /* The vertical line alone, at a place on the axis. */
   function mark(reader, value) {
@@ -143,7 +154,7 @@
     });
   }
 
-  function hide(reader) { reader.tip.hidden = true; mark(reader, null); }
+  function hide(reader) { reader.tip.hidden = true; mark(reader, reader.place.marked ?? null); }
 
   function read(reader, k) {
     const { tip, groups, medians, places, options, svg, place } = reader;

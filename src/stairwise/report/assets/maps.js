@@ -45,7 +45,7 @@
     const label = make("output", { for: "frame" });
     const slider = make("input", { type: "range", id: "frame", min: 0, max: last, value: 0, step: 1, "aria-label": "Frame", input: () => go(Number(slider.value)) });
     const play = make("button", { type: "button", class: "play", click: () => (state.timer ? pause() : begin()) }, "▶ Play");
-    const beside = kinds(scope.curves).map((curves) => ({ curves, chart: make("div", { class: "chart" }), legend: make("div", { class: "legend-keys" }), marker: null }));
+    const beside = kinds(scope.curves).map((curves) => ({ curves, chart: make("div", { class: "chart" }), legend: make("div", { class: "legend-keys" }) }));
     place.replaceChildren(
       make("p", {}, scope.says),
       make("div", { class: "player" }, play, slider, label),
@@ -61,8 +61,8 @@
       const first = scope.places.find((value) => value > 0) || 1, wide = scope.places[last] > 200 * first;
       const reach = [wide ? first : scope.places[0], Math.max(scope.places[last], ...each.curves.flatMap((curve) => curve.places))];
       const steep = values.every((value) => value > 0) && Math.max(...values) > 300 * Math.min(...values);
-      each.marker = stairwise.chart(each.chart, groups, {
-        width: 420, height: beside.length > 1 ? 230 : 320, reach, logX: wide, logY: steep, xTitle: scope.axis, yTitle: "",
+      stairwise.chart(each.chart, groups, {
+        height: beside.length > 1 ? 230 : 320, reach, logX: wide, logY: steep, xTitle: scope.axis, yTitle: "",
         about: groups.map((group) => group.label).join(", ") + ". Arrow keys read values.",
       });
       each.legend.replaceChildren(...groups.map((group) => make("span", { class: "small" }, stairwise.key(group.style), " " + group.label)));
@@ -74,7 +74,7 @@
       label.textContent = scope.labels[frame];
       slider.setAttribute("aria-valuetext", scope.labels[frame]);
       redraw();
-      beside.forEach((each) => each.marker.mark(scope.places[frame]));
+      beside.forEach((each) => each.chart.mark(scope.places[frame]));
     }
     function begin() {
       if (state.frame === last) go(0);
@@ -139,12 +139,16 @@
       // square cells, unless the map would become a thread
       const shape = Math.min(2.2, Math.max(0.45, width / height));
       canvas.style.aspectRatio = String(shape);
+      element.classList.toggle("broad", width >= 48 && shape > 1.6);
       rings.setAttribute("viewBox", `0 0 ${width} ${height}`);
       rings.replaceChildren();
       for (const at of columns.blocks) rings.append(draw("line", { class: "block", x1: at, x2: at, y1: 0, y2: height }));
       for (const at of rows.blocks) rings.append(draw("line", { class: "block", x1: 0, x2: width, y1: at, y2: at }));
+      // around a small cell rather than on it
+      const box = canvas.getBoundingClientRect(), across = Math.max(0.42, 4.5 * width / box.width), down = Math.max(0.42, 4.5 * height / box.height);
+      const kinds = box.width > 8 * width ? ["halo", "ring"] : ["ring"];
       if (state.overlay) frame.cells.forEach((cells) => cells.forEach(([row, column]) => {
-        for (const kind of ["halo", "ring"]) rings.append(draw("ellipse", { class: kind, cx: column + 0.5, cy: row + 0.5, rx: 0.42, ry: 0.42 }));
+        for (const kind of kinds) rings.append(draw("ellipse", { class: kind, cx: column + 0.5, cy: row + 0.5, rx: across, ry: down }));
       }));
       if (cell) rings.append(draw("rect", { class: "at", x: cell[1], y: cell[0], width: 1, height: 1 }));
       rowTitle.textContent = "↓ " + rows.title;
