@@ -3,7 +3,11 @@
 The browser is Debian's or Ubuntu's chromium ($CHROMIUM names another one), driven by Playwright.
 """
 
+import signal
+import subprocess
+import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -245,3 +249,22 @@ def test_figures_drawn_by_several_processes_are_those_drawn_by_one(tmp_path, onl
     made = pictures.draw_all(jobs, finished.append)
     assert made == [pictures.picture(*job) for job in jobs]
     assert finished == [figure for figure, _ in jobs]
+
+
+def test_the_command_serves_the_site_on_loopback_until_it_is_interrupted(tmp_path):
+    command = [sys.executable, "-m", "stairwise.cli", "report", "--store", str(tmp_path / "nowhere"), "--serve"]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--out", str(tmp_path / "site")], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        page, serving = process.stdout.readline().strip(), process.stdout.readline()
+        assert page == str(tmp_path / "site" / "index.html")
+        address = serving.split()[3]
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            assert answer.read() == Path(page).read_bytes()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 0
+    finally:
+        process.kill()

@@ -41,7 +41,8 @@
   function show(place, scope) {
     const frames = scope.places.length, last = frames - 1;
     const state = { frame: 0, overlay: true, own: false, timer: null };
-    const plates = scope.maps.map((map) => plate(map, state));
+    const alone = scope.maps.length === 1;
+    const plates = scope.maps.map((map) => plate(map, state, alone));
     const label = make("output", { for: "frame" });
     const slider = make("input", { type: "range", id: "frame", min: 0, max: last, value: 0, step: 1, "aria-label": "Frame", input: () => go(Number(slider.value)) });
     const play = make("button", { type: "button", class: "play", click: () => (state.timer ? pause() : begin()) }, "▶ Play");
@@ -98,7 +99,7 @@
   }
 
   /* One map: pixels, rings on predicted cells, a cell under the pointer or the arrow keys. */
-  function plate(map, state) {
+  function plate(map, state, alone) {
     const canvas = make("canvas", { tabindex: 0, role: "img" }), rings = draw("svg", { preserveAspectRatio: "none", "aria-hidden": "true" });
     const reading = make("p", { class: "reading", "aria-live": "polite" });
     const rowTitle = make("span", {}), columnTitle = make("span", {});
@@ -139,7 +140,7 @@
       // square cells, unless the map would become a thread
       const shape = Math.min(2.2, Math.max(0.45, width / height));
       canvas.style.aspectRatio = String(shape);
-      element.classList.toggle("broad", width >= 48 && shape > 1.6);
+      element.classList.toggle("broad", alone || (width >= 48 && shape > 1.6));
       rings.setAttribute("viewBox", `0 0 ${width} ${height}`);
       rings.replaceChildren();
       for (const at of columns.blocks) rings.append(draw("line", { class: "block", x1: at, x2: at, y1: 0, y2: height }));
