@@ -74,9 +74,11 @@ def parser() -> argparse.ArgumentParser:
     diff.add_argument("a", metavar="A")
     diff.add_argument("b", metavar="B")
 
-    report = add("report", "write the report of everything in the store", as_json=False)
+    report = add("report", "write the site of everything in the store", as_json=False)
     report.add_argument("--out", default="report", help="folder to write to (default: report)")
     report.add_argument("--open", action="store_true", help="open it in the browser")
+    report.add_argument("--serve", action="store_true", help="serve it to this machine's browsers until stopped")
+    report.add_argument("--port", type=int, default=8000, help="port of --serve; 0 = any free one (default: 8000)")
 
     reproduce = add("reproduce", "headline figure of every paper, every instant claim, the report", as_json=False)
     reproduce.add_argument("--all", action="store_true", help="every quick preset and every claim of the minutes tier")

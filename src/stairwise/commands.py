@@ -157,16 +157,9 @@ def _diff(options, fields) -> int:
 
 
 def _report(options, fields) -> int:
-    from stairwise.lab.progress import for_terminal
-    from stairwise.report.page import build
+    from stairwise.report.site.command import report
 
-    page = build(_reader(options), Path(options.out), progress=for_terminal())
-    print(page)
-    if options.open:
-        import webbrowser
-
-        webbrowser.open(page.resolve().as_uri())
-    return 0
+    return report(_reader(options), Path(options.out), show=options.open, serve=options.serve, port=options.port)
 
 
 def _reproduce(options, fields) -> int:

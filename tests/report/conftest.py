@@ -1,15 +1,31 @@
 """The store and the registry that these tests share: only the tiny paper is installed."""
 
+from pathlib import Path
+
 import pytest
 
 from stairwise.lab import registry
+from stairwise.lab.contract import Verdict
 from stairwise.lab.store import Store
 from tests.report import tiny
+from tests.report.site import built
 
 
 @pytest.fixture(autouse=True)
 def _only_tiny(monkeypatch):
     monkeypatch.setattr(registry, "modules", lambda: {"tiny": tiny.NAME})
+
+
+@pytest.fixture(scope="session")
+def plain_site(tmp_path_factory) -> Path:
+    """The site of a store that holds the quick preset of one experiment; tests look at it and leave it alone."""
+    folder = tmp_path_factory.mktemp("plain")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "modules", lambda: {"tiny": tiny.NAME})
+        store = Store.open(folder / "store")
+        tiny.fill(store)
+        tiny.keep(store, "tiny/thm1", Verdict.at_most(1, 2, details=({"n": 3},)))
+        return built(store, folder / "site")
 
 
 @pytest.fixture

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 
+from stairwise.lab.answers import Answer, Measured
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Experiment, Figure, Ledger, Outcome, Paper, Preset, Trial, Verdict
+from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay
 from stairwise.lab.store import Store
 
 HOSTILE = "<script>alert('stairwise')</script>[/red]\x1b[31m&\"'"
@@ -46,6 +49,28 @@ def broken(records: Sequence[Any]):
     raise RuntimeError(f"no such thing: {HOSTILE}")
 
 
+def seen(record: Any) -> Microscope:
+    """The stored weights after nothing at all; fails for one trial."""
+    if record.seed == 1 and record.arm == "slow":
+        raise RuntimeError(f"no frames of seed 1: {HOSTILE}")
+    weights = record.array("weights")
+    rows, columns = (
+        Axis(title, [f"{title} {k} {HOSTILE}" for k in range(n)]) for title, n in (("row", 2), ("column", 3))
+    )
+    frames = [np.zeros((2, 3)), weights + np.eye(2, 3)]
+    overlay = Overlay(f"ideal {HOSTILE}", [(0, 0), (1, 1)])
+    loss = Curve("loss", [0, 10, 20], [1.0, 0.5, 0.2])
+    return Microscope(
+        "weights", "step", [0, 20], ["start", "end"], [Map("W", "w", frames, rows, columns, [overlay])], [loss]
+    )
+
+
+def counted(records: Sequence[Any]) -> Measured:
+    return Measured(
+        f"{records[0].config.steps} steps of {len({r.seed for r in records})} seeds", records[0].config.steps
+    )
+
+
 LEDGER = Ledger()
 
 
@@ -80,12 +105,18 @@ WALK = Experiment(
         Figure("fig2", "A large drawing", f"{NAME}:points"),
         Figure("fig3", "A broken drawing", f"{NAME}:broken"),
     ),
+    microscope=f"{NAME}:seen",
 )
 CLIMB = Experiment(
     "climb", "a climb", Walk, {"quick": Preset(Walk())}, "", (Figure("fig4", "A climb", f"{NAME}:curves"),)
 )
+ANSWERS = (
+    Answer("steps", "as many as it takes", "walk", f"{NAME}:counted"),
+    Answer("samples", "broken", "walk", f"{NAME}:broken"),
+    Answer("attention", "nothing"),
+)
 PAPER = Paper(
-    "tiny", "On Walks & Climbs", "A. Author", 2024, "-", "walks end", tuple(LEDGER.claims), (WALK, CLIMB)
+    "tiny", "On Walks & Climbs", "A. Author", 2024, "-", "walks end", tuple(LEDGER.claims), (WALK, CLIMB), ANSWERS
 )  # fmt: skip
 
 RUN = {
@@ -118,3 +149,9 @@ def keep(store: Store, claim: str, verdict: Verdict, digest: str = "a" * 20, che
     fields = ("status", "measured", "required", "margin", "note", "hypotheses", "details")
     data = {"claim": claim, "verdict": {name: getattr(verdict, name) for name in fields}, "seconds": 0.5, "sizes": {}}
     store.write_verdict(claim, digest, {**data, "inputs": [], "checked": checked, **more})
+
+
+def keep_run(store: Store, trials: list[str], command: str, preset: str = "quick") -> None:
+    """Stores a run as the command line does."""
+    record = {"experiment": "tiny/walk", "preset": preset, "command": command, "trials": trials, "changes": {}}
+    store.write_run({**record, "started": 1.7e9, "seconds": 1.0})

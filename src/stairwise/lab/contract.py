@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from stairwise.lab.answers import Answer
 from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, update
 from stairwise.lab.verdict import STATUSES, Verdict
 from stairwise.train.stage import Outcome, Stage
@@ -66,7 +67,8 @@ class Experiment:
 
     With `study=True` the function computes a record on the host instead: (config, seed) -> Outcome.
     `needs` ("module:function") maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the
-    trained model from a config and the stored arrays.
+    trained model from a config and the stored arrays; `microscope` maps a record to what there is to see of it (see
+    `lab.microscope`).
     """
 
     id: str
@@ -78,6 +80,7 @@ class Experiment:
     study: bool = False
     needs: str | None = None
     model: str | None = None
+    microscope: str | None = None
     version: int = 1
     precision: int = 32
     paper: str = ""
@@ -252,7 +255,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: what it is, what it claims, what can be run."""
+    """A paper: what it is, what it claims, what can be run, how it answers the questions asked of every paper."""
 
     id: str
     title: str
@@ -262,6 +265,7 @@ class Paper:
     summary: str
     claims: tuple[Claim, ...] = ()
     experiments: tuple[Experiment, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
     def __post_init__(self):
         claims = tuple(dataclasses.replace(claim, paper=self.id) for claim in self.claims)
@@ -273,7 +277,8 @@ class Paper:
             experiments.append(dataclasses.replace(experiment, paper=self.id, figures=figures))
         object.__setattr__(self, "claims", claims)
         object.__setattr__(self, "experiments", tuple(experiments))
-        for names in ([c.id for c in claims], [e.id for e in experiments], [f.id for f in self.figures]):
+        answered = [answer.question for answer in self.answers]
+        for names in ([c.id for c in claims], [e.id for e in experiments], [f.id for f in self.figures], answered):
             twice = {name for name in names if names.count(name) > 1}
             if twice:
                 raise ValueError(f"{self.id}: declared twice: {', '.join(sorted(twice))}")
@@ -304,6 +309,7 @@ def _find(items: Sequence[Any], id: str, what: str) -> Any:
 
 __all__ = [
     "STATUSES",
+    "Answer",
     "Claim",
     "Config",
     "Experiment",

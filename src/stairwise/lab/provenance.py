@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("stairwise", "jax", "jaxlib", "numpy", "equinox", "optax")
-NOT_RUN = ("figures", "presets", "claims")
+SHOWN = ("figures", "presets", "microscope", "answers")
 ROOMS = ("stairwise.nn", "stairwise.tasks", "stairwise.train", "stairwise.measure")
 
 
@@ -53,13 +53,13 @@ def _processor() -> str:
 def source_hash(module: str, claims: bool = False) -> str:
     """The sha256 of the code behind a paper's trials, or with `claims` of that behind its verdicts.
 
-    That is the shared rooms and the paper's own files, without what only shows (figures), names (presets) or, for
-    trials, judges (claims). `module` is the paper's package, a plug-in's too. Nothing is imported.
+    That is the shared rooms and the paper's own files, without what only shows (figures, microscope, answers), names
+    (presets) or, for trials, judges (claims). `module` is the paper's package, a plug-in's too. Nothing is imported.
     """
     digest = hashlib.sha256()
     for name in (*ROOMS, module):
         for label, path in _sources(name):
-            if label.split("/")[0].removesuffix(".py") in (("figures", "presets") if claims else NOT_RUN):
+            if label.split("/")[0].removesuffix(".py") in (SHOWN if claims else (*SHOWN, "claims")):
                 continue
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"{name} {label} {content}\n".encode())

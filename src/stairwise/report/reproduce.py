@@ -9,7 +9,7 @@ from stairwise.lab.store import Store
 from stairwise.lab.verify import verify
 from stairwise.lab.worker import in_worker
 from stairwise.report import text
-from stairwise.report.page import build
+from stairwise.report.site.build import build
 
 
 def reproduce(root: str | None, out: Path, *, everything: bool) -> int:

@@ -1,6 +1,7 @@
 """k-fold composition: what no gradient sees at once is learned from easy-to-hard data, one layer a step."""
 
 from stairwise.lab.contract import Paper
+from stairwise.papers.composition.answers import ANSWERS
 from stairwise.papers.composition.claims import LEDGER
 from stairwise.papers.composition.presets import EXPERIMENTS
 
@@ -13,6 +14,7 @@ PAPER = Paper(
     summary="k-fold composition is hidden from gradients, and learned by curricula or mixtures of shorter hops",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
+    answers=ANSWERS,
 )
 
 fig3_left, fig3_mid, fig3_right = (PAPER.figure(f"fig3-{panel}") for panel in ("left", "mid", "right"))

@@ -19,8 +19,10 @@ def descent(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, 
         Config=Descent,
         program=f"{HERE}.train:descent",
         model=f"{HERE}.train:stored_model",
+        microscope=f"{HERE}.microscope:attention",
         figures=figures,
         presets=presets,
+        version=2,
     )
 
 

@@ -25,7 +25,7 @@ from stairwise.papers.composition.constructions import compact_codes, moves
 from stairwise.papers.composition.evaluate import evaluate, leak_by_layer
 from stairwise.papers.composition.model import AttentionOnly, untrained
 from stairwise.papers.composition.rules import Way, counted, soft
-from stairwise.papers.composition.task import Composition, draw_hidden
+from stairwise.papers.composition.task import Composition, draw_hidden, ideal_attention, ideal_stream
 from stairwise.train.keys import at, role, role_key
 from stairwise.train.stage import Stage
 
@@ -89,6 +89,8 @@ def _stage(config: Descent, name: str, way: Way, *, guarded: bool, when=None) ->
         max_ticks=ticks,
         measure=partial(measure, config),
         measure_at=tuple(range(0, ticks + 1, config.ticks)),
+        snapshot=partial(snapshot, config),
+        snapshot_at=tuple(range(0, ticks + 1, config.ticks)),
         finish=partial(finish, config),
         when=when,
     )
@@ -133,8 +135,17 @@ def measure(config: Descent, numbers, state: State, key, t) -> dict[str, Array]:
     return metrics | {"leak below": state.leak, "steps taken": state.taken}
 
 
+def snapshot(config: Descent, numbers, state: State) -> dict[str, Array]:
+    """Attention of every layer where all sigma_i are the identity: what is left to see is the hidden permutations."""
+    attention = state.model.attention(plain_sequence(config.task))
+    return {"attention": jnp.stack(attention).astype(jnp.float16)}
+
+
 def finish(config: Descent, numbers, state: State, key):
-    arrays = weights(state.model) | {"hidden": hidden_of(config.task, numbers)}
+    """What goes on, and what is stored: weights, hidden permutations, and where `snapshot` should see attention."""
+    hidden, plan = hidden_of(config.task, numbers), config.task.plan
+    keys = ideal_attention(plan, hidden, ideal_stream(plan, hidden, plain_sequence(config.task)))
+    arrays = weights(state.model) | {"hidden": hidden, "ideal attention": keys}
     return (state.model, state.taken), arrays
 
 
@@ -176,6 +187,11 @@ def hidden_of(task: Task, numbers) -> Integer[Array, "blocks alphabet"]:
         return jnp.array(task.hidden, dtype=jnp.int32).reshape(task.blocks, task.alphabet)
     moved = None if task.moved == ALL else task.moved
     return draw_hidden(role_key(numbers["seed"], "hidden"), task.blocks, task.alphabet, moved)
+
+
+def plain_sequence(task: Task) -> Integer[Array, "blocks alphabet"]:
+    """Every sigma_i the identity."""
+    return jnp.broadcast_to(jnp.arange(task.alphabet, dtype=jnp.int32), (task.blocks, task.alphabet))
 
 
 def task_of(task: Task, numbers) -> Composition:

@@ -1,6 +1,7 @@
 """Parity in one gradient step: chains of thought as a binary tree of products, with and without teacher forcing."""
 
 from stairwise.lab.contract import Paper
+from stairwise.papers.parity_onestep.answers import ANSWERS
 from stairwise.papers.parity_onestep.claims import LEDGER
 from stairwise.papers.parity_onestep.presets import EXPERIMENTS
 
@@ -13,6 +14,7 @@ PAPER = Paper(
     summary="one gradient step learns any parity from chains of thought; without them it stays hidden",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
+    answers=ANSWERS,
 )
 
 fig_onestep, fig_staircase, fig_regimes = (PAPER.figure(f"fig-{name}") for name in ("onestep", "staircase", "regimes"))

@@ -1,6 +1,7 @@
 """Sparse token selection: attention learns to select, fully connected nets cannot, stochastic positions generalise."""
 
 from stairwise.lab.contract import Paper
+from stairwise.papers.selection.answers import ANSWERS
 from stairwise.papers.selection.claims import LEDGER
 from stairwise.papers.selection.presets import EXPERIMENTS
 
@@ -13,6 +14,7 @@ PAPER = Paper(
     summary="attention learns to select; stochastic positions generalise in length",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
+    answers=ANSWERS,
 )
 
 fig1, fig2, fig3, fig4 = (PAPER.figure(f"fig{n}") for n in (1, 2, 3, 4))

@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
+from stairwise.lab.microscope import snapshot_ticks
 from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note
 from stairwise.papers.selection.theory.fcn import optimal_risk
 from stairwise.papers.selection.theory.generalisation import loss_ratio_limit
@@ -117,12 +118,14 @@ def heatmaps_ends(records: Sequence[Any]):
 
 
 def heatmaps_all(records: Sequence[Any]):
-    """Figure 8: W and V at every stored step."""
-    return _heatmaps(records[0], _snapshot_steps(records[0]))
+    """Figure 8: W and V at the start, early, and after training."""
+    steps = _snapshot_steps(records[0])
+    early = [step for step in steps if step in (100, 500)] or steps[1:-1][:2]
+    return _heatmaps(records[0], [*dict.fromkeys([steps[0], *early, steps[-1]])])
 
 
 def _snapshot_steps(record: Any) -> list[int]:
-    return sorted(int(name.partition("@")[2]) for name in record.arrays() if name.startswith("train/W@"))
+    return snapshot_ticks(record, "train/W")
 
 
 def _heatmaps(record: Any, steps: Sequence[int]):

@@ -83,6 +83,8 @@ ADAM_RANDOM = _online(
     quick={"learning_rate": 3e-3, **ADAM, **RANDOM}, paper={"learning_rate": 1e-3, **ADAM, **RANDOM},
 )  # fmt: skip
 
+# the first four are those of Figure 8; the others let one watch
+WATCHED = (0, 100, 500, 5000, 5, 10, 20, 35, 50, 75, 150, 200, 300, 400, 650, 800, 1000, 1500, 2000, 3000, 4000)
 HEAT = Online(
     task=Task(length=10, sparsity=3, width=20),
     encoding=Encodings(width=20, threshold=0.2, scheme="offenders"),
@@ -95,9 +97,12 @@ HEAT = Online(
     start_std=20**-0.5,
     query_token="gaussian",
     measure_every=100,
-    snapshots=(0, 100, 500, 5000),
+    snapshots=WATCHED,
     test_lengths=(12,),
     test_sparsities=(4,),
+)
+LONG_HEAT = replace(
+    HEAT, steps=50_000, drop_at=25_000, snapshots=(*WATCHED, 7000, 10_000, 15_000, 20_000, 30_000, 40_000, 50_000)
 )
 HEATMAP = Experiment(
     id="heatmap",
@@ -105,16 +110,15 @@ HEATMAP = Experiment(
     Config=Online,
     program=f"{HERE}.train:online",
     model=f"{HERE}.train:stored_model",
+    microscope=f"{HERE}.microscope:weights",
     figures=(
         Figure("fig3", "W and V at the start and after training", f"{HERE}.figures:heatmaps_ends"),
         Figure("fig8", "W and V over training", f"{HERE}.figures:heatmaps_all"),
     ),
     presets={
         "quick": Preset(HEAT, seeds=1, note="the published sizes; one seed because the picture is of one run"),
-        "gpu": Preset(replace(HEAT, steps=50_000, drop_at=25_000, snapshots=(0, 100, 500, 50_000)), seeds=5, group=5),
-        "paper": Preset(
-            replace(HEAT, steps=50_000, drop_at=25_000, snapshots=(0, 100, 500, 50_000)), seeds=5, group=5, hours=0.02
-        ),
+        "gpu": Preset(LONG_HEAT, seeds=5, group=5),
+        "paper": Preset(LONG_HEAT, seeds=5, group=5, hours=0.02),
     },
 )
 

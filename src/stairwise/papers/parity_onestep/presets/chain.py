@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from stairwise.lab.contract import Preset
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Descent, Rate, Task
-from stairwise.papers.parity_onestep.presets.common import descent, figure
+from stairwise.papers.parity_onestep.presets.common import TREE, descent, figure
 
 # lam is chosen so that the child weights of all levels (11.0, 8.8, 8.0) lie away from half-integers
 ROUNDED = Descent(
@@ -81,6 +81,7 @@ STAIRCASE = descent(
             note="the theorem's scaling at eps = 1: n = d^3, n' = d, eta = eta0 d^(2+1/16)",
         ),
     },
+    microscope=TREE,
 )
 
 ABLATIONS = {
@@ -159,6 +160,7 @@ REGIMES = descent(
             note="twice the size",
         ),
     },
+    microscope=TREE,
 )
 
 SMALL_STEPS = Descent(
@@ -200,4 +202,5 @@ ADAM = descent(
             note="not in the paper; a larger parity",
         ),
     },
+    microscope=TREE,
 )

@@ -6,6 +6,7 @@ from stairwise.lab.contract import Experiment, Figure, Preset
 from stairwise.papers.parity_onestep.config import Descent
 
 HERE = "stairwise.papers.parity_onestep"
+TREE = f"{HERE}.microscope:tree"
 
 
 def powers(low: int, high: int) -> tuple[int, ...]:
@@ -22,13 +23,22 @@ def half(bits: int, above: float) -> dict:
     return {"task.bits": bits, "task.size": bits // 2, "rate.lam": logit(bits, above)}
 
 
-def descent(id: str, says: str, figure: Figure, presets: dict[str, Preset], config: type = Descent) -> Experiment:
+def descent(
+    id: str,
+    says: str,
+    figure: Figure,
+    presets: dict[str, Preset],
+    config: type = Descent,
+    *,
+    microscope: str | None = None,
+) -> Experiment:
     return Experiment(
         id=id,
         says=says,
         Config=config,
         program=f"{HERE}.train:descent",
         model=f"{HERE}.train:stored_model",
+        microscope=microscope,
         figures=(figure,),
         presets=presets,
     )

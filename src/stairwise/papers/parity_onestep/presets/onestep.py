@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from stairwise.lab.contract import Preset
 from stairwise.papers.parity_onestep.config import Descent, Oracle, PaddedDescent, PaddedTask, Rate, Task
-from stairwise.papers.parity_onestep.presets.common import descent, figure, half, logit, powers
+from stairwise.papers.parity_onestep.presets.common import TREE, descent, figure, half, logit, powers
 
 LARGE = Descent(task=Task(256, 128), samples=2**20, block=16_384, rate=Rate(lam=logit(256, 6)))
 ONESTEP = descent(
@@ -35,6 +35,7 @@ ONESTEP = descent(
             note="the theorem's scaling at eps = 1: n = d^3, eta = 2 d^(2+1/16)",
         ),
     },
+    microscope=TREE,
 )
 
 SCALING = descent(

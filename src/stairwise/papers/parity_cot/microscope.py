@@ -1,0 +1,55 @@
+"""Heads collapsing onto the secret: attention of every step of the chain after each gradient step of Theorem 3."""
+
+from typing import Any
+
+import numpy as np
+
+from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay, frames_of, mean_entropy, snapshot_ticks
+
+METRICS = ("loss", "exact match", "accuracy", "argmax on the secret", "worst attention error")
+
+
+def secret_found(record: Any) -> Microscope | None:
+    """Of a trial that kept its mean attention before and after every step."""
+    ticks = snapshot_ticks(record, "steps/attention")
+    if not ticks:
+        return None
+    task, blocks = record.config.task, record.config.blocks
+    secret = np.atleast_1d(record.array("steps/secret"))
+    frames = [_seen(frame, task.inputs) for frame in frames_of(record, "steps/attention")]
+    chosen = {int(position) for position in secret}
+    bits = [f"bit {j + 1}{' (secret)' if j in chosen and task.cot else ''}" for j in range(task.inputs)]
+    chain = ["the 0 before the chain", *(f"partial sum {i + 1}" for i in range(frames[0].shape[1] - task.inputs - 1))]
+    rows = [f"step {i + 1}" for i in range(len(frames[0]))] if task.cot else ["the answer"]
+    overlay = Overlay("the secret bit that the step adds", [(i, int(j)) for i, j in enumerate(secret)])
+    steps = [tick // blocks for tick in ticks]
+    curves = [Curve(name, record.series(name)[0] // blocks, record.series(name)[1]) for name in _known(record)]
+    return Microscope(
+        says="Step i of the chain adds one secret bit to the partial sum. Three gradient steps turn even attention into"
+        " attention on that bit alone; without a chain there is nothing to find.",
+        axis="gradient step",
+        places=steps,
+        labels=["before any step", *(f"after step {step}" for step in steps[1:])],
+        maps=[
+            Map(
+                "attention",
+                "mean over fresh sequences; rows attend to columns",
+                frames,
+                Axis("step of the chain", rows),
+                Axis("token", bits + chain, (task.inputs,)),
+                (overlay,) if task.cot else (),
+            )
+        ],
+        curves=[*curves, Curve("entropy of attention", steps, [mean_entropy(frame) for frame in frames])],
+    )
+
+
+def _seen(frame: np.ndarray, inputs: int) -> np.ndarray:
+    """A row sees the inputs and the chain up to itself."""
+    row, column = np.indices(frame.shape)
+    return np.where(column <= inputs + row, frame, np.nan)
+
+
+def _known(record: Any) -> list[str]:
+    known = set(record.names())
+    return [name for name in METRICS if name in known]

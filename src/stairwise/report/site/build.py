@@ -1,0 +1,183 @@
+"""From the store to the site: figures, data, microscopes and source pages by steps that remember, then all pages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stairwise.lab import registry
+from stairwise.lab.answers import QUESTIONS
+from stairwise.lab.contract import Experiment, Figure
+from stairwise.lab.progress import Silent
+from stairwise.lab.store import Store
+from stairwise.report import words
+from stairwise.report.listing import finals
+from stairwise.report.pictures import Picture, draw_all, message
+from stairwise.report.site import data, questions, scopes, shelf
+from stairwise.report.site.contents import Shown, code_digest, write_pages
+from stairwise.report.site.folder import Folder, slug
+from stairwise.report.site.pages import assets
+from stairwise.report.site.sets import sets_of
+
+ROWS = 400  # of a table of numbers; the command line shows them all
+
+
+def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
+    """Writes the site to `out` and returns its first page; what has not changed since the last build stays."""
+    folder, progress = Folder(out), progress or Silent()
+    held = shelf.read(store)
+    shown = {each.name: _shown(held, each) for paper in held.papers for each in paper.experiments}
+    with_trials = [each for each in shown.values() if each.sets]
+    figures = sum(len(each.experiment.figures) for each in with_trials if each.drawn is not None)
+    progress.begin("report", figures + len(with_trials) + 2, 0)
+    try:
+        _write(folder, held, shown, progress)
+    finally:
+        progress.end()
+    folder.close()
+    return out / "index.html"
+
+
+def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress: Silent) -> None:
+    with_trials = [each for each in shown.values() if each.sets]
+    for name, content in assets().items():
+        folder.put(name, content)
+    _figures(folder, with_trials, progress)
+    for each in with_trials:
+        progress.status(each.name)
+        _series(folder, each)
+        _microscopes(folder, each)
+        progress.finished(each.name, "written")
+    progress.status("questions")
+    answers = _answers(folder, held, shown)
+    progress.finished("questions", "answered")
+    progress.status("pages")
+    write_pages(folder, held, shown, answers)
+    progress.finished("pages", "written")
+
+
+def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
+    try:
+        return Shown(experiment, sets_of(experiment, held.of(experiment), held.runs))
+    except Exception as error:  # a plug-in's presets or needs may fail in any way
+        return Shown(experiment, [], message(error))
+
+
+# --- steps that remember ----------------------------------------------------------------------------------------------
+
+
+def _code(experiment: Experiment) -> list[str]:
+    """What the drawing of an experiment depends on besides its trials."""
+    rooms = ("stairwise.report", "stairwise.lab", "stairwise.measure", registry.modules()[experiment.paper])
+    return [code_digest(module) for module in rooms]
+
+
+def _figures(folder: Folder, shown: Sequence[Shown], progress: Silent) -> None:
+    """Draws what has changed, all of it at once, then puts every figure in its place."""
+    steps = []
+    for each in shown:
+        if each.drawn is not None:
+            prints = [shelf.fingerprint(record) for record in each.drawn.records]
+            for figure in each.experiment.figures:
+                steps.append((each, figure, [_code(each.experiment), figure.id, figure.draw, prints]))
+    todo = [(shown, figure) for shown, figure, inputs in steps if not folder.remembers(_step(figure), inputs)]
+    for _ in range(len(steps) - len(todo)):
+        progress.finished("figure", "as before")
+    progress.status("drawing")
+    jobs = [(figure, shown.drawn.records) for shown, figure in todo if shown.drawn is not None]
+    made = draw_all(jobs, lambda figure: progress.finished(f"{figure.paper}/{figure.id}", "drawn"))
+    drawn = {_step(figure): picture for (_, figure), picture in zip(todo, made, strict=True)}
+    for each, figure, inputs in steps:
+        found = folder.step(_step(figure), inputs, lambda figure=figure: _placed(figure, drawn[_step(figure)]))
+        each.pictures.append({**found, "figure": figure, "set": each.drawn})
+
+
+def _step(figure: Figure) -> str:
+    return f"figure {figure.paper}/{figure.id}"
+
+
+def _placed(figure: Figure, made: Picture) -> tuple[dict[str, bytes], dict[str, Any]]:
+    path = f"figures/{slug(figure.paper)}/{slug(figure.id)}{made.suffix}"
+    facts = {"id": figure.id, "path": path, "width": made.width, "height": made.height, "problem": made.problem}
+    return ({} if made.problem else {path: made.data}), facts
+
+
+def _series(folder: Folder, shown: Shown) -> None:
+    prefix = "/".join(map(slug, shown.name.split("/")))
+
+    def make() -> tuple[dict[str, bytes], dict[str, Any]]:
+        records = shown.records
+        place = {record.digest: number for number, record in enumerate(records)}
+        files, metrics = data.series_chunks(prefix, records)
+        sets = [
+            data.set_facts(
+                each.id,
+                each.label,
+                [(place[record.digest], words.plain(record.arm)) for record in each.records],
+                {words.plain(path): words.plain(value) for path, value in each.config[0].items()},
+                metrics,
+            )
+            for each in shown.sets
+        ]
+        index = {
+            "name": shown.name,
+            "trials": [data.trial_facts(record) for record in records],
+            "sets": sets,
+            "metrics": [{name: metric[name] for name in ("name", "file", "points")} for metric in metrics],
+        }
+        numbers = [[_finite(row) for row in finals(each.records, arms=True)[:ROWS]] for each in shown.sets[:1]]
+        name = f"{prefix}/index"
+        return {**files, f"data/{name}.js": data.chunk(name, index)}, {
+            "metrics": {each["id"]: each["metrics"] for each in sets},
+            "numbers": numbers[0],
+        }
+
+    prints = [[each.id, each.label, [shelf.fingerprint(record) for record in each.records]] for each in shown.sets]
+    found = folder.step(f"series {shown.name}", [code_digest("stairwise.report"), prints], make)
+    shown.metrics, shown.numbers = found["metrics"], found["numbers"]
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers as they are shown; NaN has no JSON."""
+    shown = {name: words.number(row[name]) for name in ("median", "lowest", "highest")}
+    return {**row, **shown, "arm": words.plain(row["arm"]), "metric": words.plain(row["metric"])}
+
+
+def _microscopes(folder: Folder, shown: Shown) -> None:
+    if shown.experiment.microscope is None:
+        return
+    for record in scopes.chosen_trials(shown.sets):
+        name = "/".join(["microscope", *map(slug, shown.name.split("/")), record.digest])
+
+        def make(record=record, name=name) -> tuple[dict[str, bytes], dict[str, Any]]:
+            try:
+                made = scopes.scope_chunk(name, shown.experiment, record)
+            except Exception as error:  # as for figures
+                return {}, {"problem": message(error)}
+            return ({} if made is None else {f"data/{name}.js": made}), {"problem": "", "there": made is not None}
+
+        inputs = [_code(shown.experiment), shown.experiment.microscope, shelf.fingerprint(record)]
+        found = folder.step(f"microscope {shown.name} {record.digest}", inputs, make)
+        label = f"{words.plain(record.arm)}, seed {record.seed}" if record.arm else f"seed {record.seed}"
+        if found["problem"] or found["there"]:
+            shown.scopes.append({**found, "chunk": name, "label": label, "digest": record.digest})
+
+
+def _answers(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown]) -> dict[str, Any]:
+    sets = {name: each.sets for name, each in shown.items()}
+
+    def make() -> tuple[dict[str, bytes], dict[str, Any]]:
+        cells = {
+            paper.id: {question: questions.cell(paper, question, sets) for question in QUESTIONS}
+            for paper in held.papers
+        }
+        table = questions.as_data(cells)
+        measured = any(each["value"] is not None for row in table.values() for each in row.values())
+        files = {"figures/questions.svg": questions.figure(table)} if measured else {}
+        return files, {"table": table, "figure": bool(files)}
+
+    read = {f"{paper.id}/{answer.experiment}" for paper in held.papers for answer in paper.answers if answer.read}
+    prints = {
+        name: [shelf.fingerprint(record) for each in sets.get(name, [])[:1] for record in each.records] for name in read
+    }
+    papers = [[paper.id, code_digest(registry.modules()[paper.id])] for paper in held.papers]
+    return folder.step("questions", [code_digest("stairwise.report"), papers, sorted(prints.items())], make)

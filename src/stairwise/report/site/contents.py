@@ -1,0 +1,196 @@
+"""What is on the pages: experiments and papers as they are shown, and every page written from them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from stairwise.lab import provenance
+from stairwise.lab.answers import QUESTIONS
+from stairwise.lab.config import as_dict
+from stairwise.lab.contract import STATUSES, Claim, Experiment, Paper
+from stairwise.report import ledger, words
+from stairwise.report.site import code, data, shelf
+from stairwise.report.site.folder import Folder, slug
+from stairwise.report.site.pages import Pages, claim_page, experiment_page, microscope_page
+from stairwise.report.site.sets import TrialSet
+from stairwise.report.site.story import story
+
+
+@dataclass
+class Shown:
+    """An experiment as its pages show it."""
+
+    experiment: Experiment
+    sets: list[TrialSet]
+    problem: str = ""
+    pictures: list[dict[str, Any]] = field(default_factory=list)
+    metrics: dict[str, list[str]] = field(default_factory=dict)  # by set
+    numbers: list[dict[str, Any]] = field(default_factory=list)
+    scopes: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.experiment.name
+
+    @property
+    def records(self) -> list[Any]:
+        """Every trial of every set once; the script knows trials by their place in this list."""
+        return list({record.digest: record for each in self.sets for record in each.records}.values())
+
+    @property
+    def drawn(self) -> TrialSet | None:
+        """The set that figures are drawn from: a complete preset."""
+        return next((each for each in self.sets if each.id in self.experiment.presets), None)
+
+
+@cache
+def code_digest(module: str) -> str:
+    """Of the package's files: what is drawn may depend on any of them."""
+    place = provenance.locate(module)
+    paths = sorted(place.rglob("*")) if place.is_dir() else [place]
+    digest = hashlib.sha256()
+    for path in paths:
+        if path.suffix in (".py", ".js", ".css", ".html", ".md"):
+            digest.update(path.relative_to(place).as_posix().encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+@dataclass
+class Section:
+    """A paper as its pages show it."""
+
+    paper: Paper
+    entries: Sequence[ledger.Entry]
+    shown: list[Shown]
+    source_hash: str | None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return words.counted([each.verdict.status for each in self.entries], STATUSES)
+
+    @property
+    def trials(self) -> int:
+        return sum(len(each.records) for each in self.shown)
+
+    @property
+    def headlines(self) -> list[dict[str, Any]]:
+        drawn = [each for one in self.shown for each in one.pictures if not each["problem"]]
+        return [each for each in drawn if each["figure"].headline] or drawn[:1]
+
+    def experiment_of(self, claim: Any) -> str:
+        return f"{self.paper.id}/{claim.experiment}" if claim.experiment else ""
+
+
+def write_pages(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], answers: dict[str, Any]) -> None:
+    pages = Pages()
+    sections = [
+        Section(
+            paper,
+            held.entries(paper),
+            [shown[each.name] for each in paper.experiments],
+            shelf.source_hashes(paper)[0],
+        )
+        for paper in held.papers
+    ]
+    every = [each for section in sections for each in section.entries]
+    problems = len(held.damaged) + len(held.foreign)
+
+    def put(template: str, name: str, title: str, **values: Any) -> None:
+        folder.put(name, pages.render(template, name, title=title, problems=problems, **values))
+
+    put(
+        "index.html", "index.html", "Stairwise",
+        sections=sections, trials=len(held.records),
+        counts=words.counted([each.verdict.status for each in every], STATUSES),
+        first=[each for status in ledger.LOOK_FIRST for each in every if each.verdict.status == status],
+        newest=max((each.checked for each in held.verdicts if words.is_number(each.checked)), default=None),
+    )  # fmt: skip
+    put("ledger.html", "ledger.html", "Ledger", sections=sections, total=len(every), sizes_of=sizes_of)
+    put("compare.html", "compare.html", "Compare", index=_compare(folder, shown))
+    put("questions.html", "questions.html", "Five questions", sections=sections, answers=answers, asked=QUESTIONS)
+    put("microscopes.html", "microscopes.html", "Microscope", sections=sections)
+    put(
+        "store.html", "store.html", "Store",
+        damaged=held.damaged, foreign=held.foreign, replaced=held.replaced,
+        runs=[(run, words.plain(run.command)) for run in reversed(held.runs)],
+    )  # fmt: skip
+    for section in sections:
+        _paper_pages(folder, put, section)
+    _code_pages(folder, pages, sections, problems)
+
+
+def _paper_pages(folder: Folder, put: Any, section: Section) -> None:
+    paper = section.paper
+    told, rest = story(paper)
+    place = f"papers/{slug(paper.id)}/index.html"
+    put("paper.html", place, paper.title, section=section, paper=paper, told=told, rest=rest)
+    for each in section.shown:
+        judged = [entry for entry in section.entries if section.experiment_of(entry.claim) == each.name]
+        program = code.link(code.place_of_name(each.experiment.program)) if each.experiment.program else ""
+        put(
+            "experiment.html", experiment_page(each.name), each.name, shown=each, paper=paper, judged=judged,
+            section=section, prefix="/".join(map(slug, each.name.split("/"))), program=program,
+        )  # fmt: skip
+        if each.scopes:
+            put("microscope.html", microscope_page(each.name), f"{each.name} under the microscope", shown=each)
+    for entry in section.entries:
+        place = code_of(entry.claim)
+        put(
+            "claim.html", claim_page(entry.claim.name), entry.claim.name, entry=entry, claim=entry.claim, paper=paper,
+            experiment=section.experiment_of(entry.claim), source=code.link(place), place=place, cases=sizes_of(entry),
+        )  # fmt: skip
+
+
+def code_of(claim: Claim) -> tuple[str, int]:
+    """Module and line of the function that checks it."""
+    function: Any = claim.check or claim.judge
+    return code.place_of(function)
+
+
+def sizes_of(entry: ledger.Entry) -> list[str]:
+    """The sizes at which the ledger checks a claim."""
+    return [
+        " ".join(f"{path}={words.plain(value)}" for path, value in words.flat(as_dict(case)).items())
+        for case in entry.claim.cases
+    ]
+
+
+def _compare(folder: Folder, shown: dict[str, Shown]) -> str:
+    """The list of all that can be compared, as a chunk."""
+    listed = [
+        {
+            "name": each.name,
+            "chunk": "/".join(map(slug, each.name.split("/"))) + "/index",
+            "sets": [
+                {
+                    "id": one.id,
+                    "label": one.label,
+                    "arms": [words.plain(arm) for arm in one.arms],
+                    "metrics": each.metrics[one.id],
+                }
+                for one in each.sets
+                if each.metrics[one.id]
+            ],
+        }
+        for each in shown.values()
+        if any(each.metrics.values())
+    ]
+    folder.put("data/compare.js", data.chunk("compare", listed))
+    return "compare" if listed else ""
+
+
+def _code_pages(folder: Folder, pages: Pages, sections: Sequence[Section], problems: int) -> None:
+    """The modules that claims are checked in and that experiments run."""
+    modules = {code_of(claim)[0] for s in sections for claim in s.paper.claims}
+    modules |= {code.place_of_name(e.program)[0] for s in sections for e in s.paper.experiments if e.program}
+    for module in sorted(modules):
+        name = code.page_name(module)
+
+        def make(module=module, name=name) -> tuple[dict[str, bytes], None]:
+            lines = code.highlighted(module)
+            page = pages.render("code.html", name, title=module, problems=problems, module=module, lines=lines)
+            return {name: page}, None
+
+        folder.step(f"code {module}", [code_digest("stairwise.report"), code.fingerprint(module), problems], make)

@@ -1,0 +1,119 @@
+"""The folder that a site is written to: files that are whole or absent, and a memory of what made them.
+
+`site.json` keeps, for every step of the build, the digest of its inputs, the files it wrote and what it found out. A
+step whose inputs are the same and whose files are untouched is not done again; a file whose content is the same is not
+written again; a file that an earlier build wrote and this one did not is removed. Nothing else there is touched.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stairwise.lab.files import explained
+
+MEMORY = "site.json"
+FORMAT = 1
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+
+
+class Folder:
+    """A site being built in `root`."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.before = _remembered(root / MEMORY)
+        self.steps: dict[str, Any] = {}
+        self.files: dict[str, str] = {}
+        self.written: list[str] = []
+        self.redone: list[str] = []
+
+    def step(self, name: str, inputs: Any, make: Callable[[], tuple[Mapping[str, bytes], Any]]) -> Any:
+        """What `make` finds out, and its files in place; from memory where the inputs are those of the last build."""
+        digest = digest_of(inputs)
+        if self.remembers(name, inputs):
+            last = self.before["steps"][name]
+            self.steps[name] = last
+            self.files |= last["files"]
+            return last["result"]
+        files, result = make()
+        self.redone.append(name)
+        hashes = {path: self.put(path, data) for path, data in files.items()}
+        # as it will be read back: the first build and the next show the same
+        self.steps[name] = json.loads(json.dumps({"inputs": digest, "files": hashes, "result": result}))
+        return self.steps[name]["result"]
+
+    def remembers(self, name: str, inputs: Any) -> bool:
+        """Whether the last build did this step from the same inputs, and what it wrote is still there."""
+        last = self.before["steps"].get(name, {})
+        return last.get("inputs") == digest_of(inputs) and all(self._intact(*item) for item in last["files"].items())
+
+    def put(self, name: str, data: bytes) -> str:
+        """Puts a file in its place, unless it is there; returns its hash."""
+        path, digest = self.root / name, hashlib.sha256(data).hexdigest()
+        self.files[name] = digest
+        if not self._intact(name, digest):
+            with explained(f"write the report to {self.root}"):
+                _replace(path, data)
+            self.written.append(name)
+        return digest
+
+    def close(self) -> None:
+        """Removes what earlier builds left and this one did not write, and remembers this one."""
+        for name in self.before["files"]:
+            if name not in self.files and _inside(self.root, name):
+                with suppress(OSError):
+                    (self.root / name).unlink()
+                    os.removedirs((self.root / name).parent)  # as far as they are empty
+        memory = {"format": FORMAT, "steps": self.steps, "files": self.files}
+        with explained(f"write the report to {self.root}"):
+            _replace(self.root / MEMORY, json.dumps(memory, indent=0, sort_keys=True).encode())
+
+    def _intact(self, name: str, digest: str) -> bool:
+        with suppress(OSError):
+            return hashlib.sha256((self.root / name).read_bytes()).hexdigest() == digest
+        return False
+
+
+def digest_of(inputs: Any) -> str:
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def slug(text: str) -> str:
+    """A file's name for any text: the text itself where that is safe.
+
+    >>> slug("thm3.1"), slug("../up")
+    ('thm3.1', '___up-8c722b8a')
+    """
+    if PLAIN_NAME.fullmatch(text):
+        return text
+    clean = re.sub(r"[^A-Za-z0-9_+-]", "_", text)[:60]
+    return f"{clean}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _remembered(path: Path) -> dict[str, Any]:
+    """The last build's memory; an empty one where there is none that can be used."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
+        memory = json.loads(path.read_text(encoding="utf-8"))
+        if memory["format"] == FORMAT and all("files" in step for step in memory["steps"].values()):
+            return {"steps": dict(memory["steps"]), "files": dict(memory["files"])}
+    return {"steps": {}, "files": {}}
+
+
+def _inside(root: Path, name: str) -> bool:
+    return (root / name).resolve().is_relative_to(root.resolve())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

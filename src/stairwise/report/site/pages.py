@@ -1,0 +1,110 @@
+"""The pages: templates with everything escaped, and a policy that lets a page load nothing but the site itself."""
+
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import stairwise
+from stairwise.lab.contract import STATUSES
+from stairwise.report import ledger, words
+from stairwise.report.site.folder import slug
+
+# `file:` is what 'self' should mean for a page opened from disk, where some browsers give it no meaning
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self' file:",
+        "style-src 'self' file:",
+        "img-src 'self' file: data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+)
+SCRIPTS = ("core.js", "chart.js", "curves.js", "maps.js", "ledger.js", "compare.js")
+STYLES = ("site.css", "parts.css")
+MEANINGS = {
+    "fails": "claimed here, and it does not hold: a defect",
+    "not-reproduced": "an empirical criterion written down before the run was not met",
+    "refuted": "false as printed, by the counterexample in its details",
+    "vacuous": "true, but it says nothing at this size",
+    "reported": "measured; the statement has no pass line",
+    "holds": "checked at the sizes of the ledger; a margin above 1 is good",
+    "skipped": "no verdict in the store",
+}
+
+
+class Pages:
+    """Renders templates; `depth` is how many folders deep a page lies, which its links must know."""
+
+    def __init__(self):
+        self.environment = Environment(
+            loader=PackageLoader("stairwise.report"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.globals |= {
+            "policy": POLICY,
+            "version": stairwise.__version__,
+            "statuses": STATUSES,
+            "symbols": ledger.SYMBOLS,
+            "meanings": MEANINGS,
+            "cell": cell,
+            "number": words.number,
+            "plain": words.plain,
+            "required": lambda verdict: typeset(words.required(verdict)),
+            "margin": lambda verdict: typeset(words.margin(verdict)),
+            "duration": words.duration,
+            "moment": words.moment,
+            "paper_page": lambda id: f"papers/{slug(id)}/index.html",
+            "experiment_page": experiment_page,
+            "claim_page": claim_page,
+            "microscope_page": microscope_page,
+        }
+
+    def render(self, template: str, name: str, **values: Any) -> bytes:
+        """The page that will lie at `name`."""
+        root = "../" * name.count("/")
+        text = self.environment.get_template(template).render(root=root, here=name, **values)
+        return text.encode("utf-8", "replace")
+
+
+def _page(folder: str, name: str) -> str:
+    paper, _, id = name.partition("/")
+    return f"{folder}/{slug(paper)}/{slug(id)}.html"
+
+
+def experiment_page(name: str) -> str:
+    paper, _, id = name.partition("/")
+    return f"papers/{slug(paper)}/{slug('index-' if id == 'index' else id)}.html"
+
+
+def claim_page(name: str) -> str:
+    return _page("claims", name)
+
+
+def microscope_page(name: str) -> str:
+    return _page("microscope", name)
+
+
+def assets() -> dict[str, bytes]:
+    """The one script and the one style sheet, each put together from files of a readable size."""
+    folder = files("stairwise.report").joinpath("assets")
+
+    def together(names: tuple[str, ...]) -> bytes:
+        return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names).encode()
+
+    return {"assets/stairwise.js": together(SCRIPTS), "assets/stairwise.css": together(STYLES)}
+
+
+def typeset(text: str) -> str:
+    return text.replace("<=", "≤").replace(">=", "≥").replace("x", "×")
+
+
+def cell(value: Any) -> str:
+    """A cell of a verdict's table."""
+    if value is None:
+        return "-"
+    return words.number(value) if isinstance(value, float) else words.plain(value)

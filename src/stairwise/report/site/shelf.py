@@ -1,0 +1,115 @@
+"""What the store holds, sorted for the pages: sound trials, runs and verdicts; what is damaged, what is foreign."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from stairwise.lab import provenance, registry
+from stairwise.lab.contract import Experiment, Paper
+from stairwise.lab.files import entries
+from stairwise.lab.record import StoredTrial
+from stairwise.lab.store import Store, StoredRun
+from stairwise.report import ledger, words
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Everything that a build reads, read once; every byte of `records` has been checked."""
+
+    papers: Sequence[Paper]
+    records: Sequence[StoredTrial]
+    runs: Sequence[StoredRun]
+    verdicts: Sequence[ledger.Stored]
+    damaged: Sequence[tuple[str, str]]
+    replaced: int
+
+    @cached_property
+    def by_experiment(self) -> dict[str, list[StoredTrial]]:
+        found: dict[str, list[StoredTrial]] = {}
+        for record in self.records:
+            found.setdefault(record.experiment, []).append(record)
+        return found
+
+    def of(self, experiment: Experiment) -> list[StoredTrial]:
+        """The experiment's trials that it could ask for as it is now, with typed configs."""
+        typed = (record.typed(experiment) for record in self.by_experiment.get(experiment.name, []))
+        return [record for record in typed if record is not None]
+
+    def entries(self, paper: Paper) -> list[ledger.Entry]:
+        """The paper's ledger."""
+        installed = source_hashes(paper)[1]
+        by_claim: dict[str, list[ledger.Stored]] = {}
+        for verdict in self.verdicts:
+            by_claim.setdefault(verdict.claim, []).append(verdict)
+        return [ledger.entry(claim, by_claim.get(claim.name, []), installed) for claim in paper.claims]
+
+    @cached_property
+    def foreign(self) -> list[tuple[str, int, str]]:
+        """What is sound but belongs to nothing that is installed: where, how many, why."""
+        experiments = {each.name: each for paper in self.papers for each in paper.experiments}
+        claims = {claim.name for paper in self.papers for claim in paper.claims}
+        found: dict[tuple[str, str], int] = {}
+        for record in self.records:
+            why = _why_foreign(record, experiments)
+            if why:
+                key = f"trials/{record.experiment}", why
+                found[key] = found.get(key, 0) + 1
+        for verdict in self.verdicts:
+            if verdict.claim not in claims:
+                key = f"verdicts/{verdict.claim}", "no installed paper has this claim"
+                found[key] = found.get(key, 0) + 1
+        return [(place, count, why) for (place, why), count in sorted(found.items())]
+
+
+def read(store: Store) -> Shelf:
+    """One look at the whole store."""
+    damaged = store.damaged()
+    unsound = {path for path, _ in damaged}
+    records = [record for record in store.glance() if record.path not in unsound]
+    sources = {record.digest: record.run.get("source_hash") for record in records}
+    verdicts, unreadable = [], []
+    for data in store.verdicts():
+        try:
+            verdicts.append(ledger.parse(data, sources))
+        except ValueError as error:
+            unreadable.append((f"verdicts/{data['claim']}/{data['digest']}.json", str(error)))
+    places = [(words.plain(path.relative_to(store.root)), words.plain(why)) for path, why in damaged]
+    return Shelf(
+        registry.papers(),
+        records,
+        [run for run in store.runs() if _is_a_run(run)],
+        verdicts,
+        [*places, *unreadable],
+        len(entries(store.root / "damaged")),
+    )
+
+
+def _is_a_run(run: StoredRun) -> bool:
+    """Its seal is whole; but was it this program that sealed it?"""
+    names = isinstance(run.experiment, str) and isinstance(run.preset, str)
+    return names and isinstance(run.trials, list) and all(isinstance(digest, str) for digest in run.trials)
+
+
+def source_hashes(paper: Paper) -> tuple[str | None, frozenset[str]]:
+    """The hash of the installed code behind trials, and with it that behind verdicts; none where it cannot be found."""
+    try:
+        module = registry.modules()[paper.id]
+        trials, verdicts = provenance.source_hash(module), provenance.source_hash(module, claims=True)
+    except (KeyError, ValueError, OSError):
+        return None, frozenset()
+    return trials, frozenset({trials, verdicts})
+
+
+def fingerprint(record: StoredTrial) -> list[Any]:
+    """Changes whenever anything of a trial does."""
+    return [record.digest, record.arm, record.run]
+
+
+def _why_foreign(record: StoredTrial, experiments: Mapping[str, Experiment]) -> str:
+    experiment = experiments.get(record.experiment)
+    if experiment is None:
+        return "no installed paper has this experiment"
+    if record.version != experiment.version:
+        return f"made by version {record.version} of the experiment; the installed one is {experiment.version}"
+    return "" if record.typed(experiment) else "the experiment has other config fields now"
