@@ -1,6 +1,7 @@
 """LEGO state tracking: a chain of group actions, attention that concentrates, and how far it carries in length."""
 
 from stairwise.lab.contract import Paper
+from stairwise.papers.lego.answers import ANSWERS
 from stairwise.papers.lego.claims import LEDGER
 from stairwise.papers.lego.presets import EXPERIMENTS
 
@@ -13,6 +14,7 @@ PAPER = Paper(
     summary="one layer learns to track states by attending to two clauses; how sharply decides how far it extrapolates",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
+    answers=ANSWERS,
 )
 
 fig1a, fig1b, fig1a_map = (PAPER.figure(f"fig1{part}") for part in ("a", "b", "a-map"))

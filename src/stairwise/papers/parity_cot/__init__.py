@@ -1,6 +1,7 @@
 """Parity with and without a chain of thought: exponentially many samples against linearly many."""
 
 from stairwise.lab.contract import Paper
+from stairwise.papers.parity_cot.answers import ANSWERS
 from stairwise.papers.parity_cot.claims import LEDGER
 from stairwise.papers.parity_cot.presets import EXPERIMENTS
 
@@ -14,4 +15,5 @@ PAPER = Paper(
     summary="parity takes exponentially many samples without a chain of thought, linearly many with it",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
+    answers=ANSWERS,
 )

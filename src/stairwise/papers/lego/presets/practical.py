@@ -42,6 +42,7 @@ def practical(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str
         Config=Practical,
         program=f"{HERE}.train:training",
         model=f"{HERE}.train:stored_model",
+        microscope=f"{HERE}.microscope:diagonals",
         figures=figures,
         presets=presets,
     )

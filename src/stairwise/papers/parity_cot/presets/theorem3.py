@@ -33,6 +33,7 @@ THREE_STEPS = Experiment(
     says="Theorem 3: three gradient steps on chains of thought find the secret and put all attention on it",
     Config=ThreeSteps,
     program=f"{HERE}.steps:three_steps",
+    microscope=f"{HERE}.microscope:secret_found",
     precision=64,
     figures=(
         Figure(
