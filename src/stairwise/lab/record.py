@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 FORMAT = 1
+FAILED = "failed"  # the status of a trial that raised: a record, but not a result
 CONFIG, METRICS, ARRAYS, RUN = "config.json", "metrics.parquet", "arrays.safetensors", "run.json"
 # the fields of run.json that the store writes itself
 RESERVED = ("format", "status", "message", "files", "seal")
@@ -55,13 +56,18 @@ def encode_trial(trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> dict
     if taken:
         raise ValueError(f"run: {', '.join(taken)} cannot be set, the store writes {', '.join(RESERVED)} itself")
     files = {
-        CONFIG: render({**trial.identity, "arm": trial.arm}),
+        CONFIG: describe(trial),
         METRICS: _encode_metrics(outcome),
         ARRAYS: encode_arrays(outcome.arrays),
     }
     facts = {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()}
     ending = {"format": FORMAT, "status": outcome.status, "message": outcome.message, "files": facts}
     return {**files, RUN: seal({**run, **ending})}
+
+
+def describe(trial: Trial) -> bytes:
+    """The content of config.json."""
+    return render({**trial.identity, "arm": trial.arm})
 
 
 def _digest(description: Mapping[str, Any]) -> str:
@@ -132,6 +138,11 @@ class StoredTrial:
         if place != list(path.parts[-3:]) or not NAME.fullmatch(stored.experiment):
             raise Damaged(path, f"{CONFIG} describes another trial, {stored.experiment} {stored.digest}")
         return stored
+
+    @classmethod
+    def entered(cls, path: Path, config: dict[str, Any], run: dict[str, Any], **fields: Any) -> "StoredTrial":
+        """A trial as an index has it; nothing is opened."""
+        return cls(path, config=_attributes(config), config_dict=config, status=run["status"], run=run, **fields)
 
     def check(self) -> None:
         """Damaged unless every file is as it was written."""
