@@ -2,7 +2,7 @@
 
 trials    one row a trial: digest, experiment, seed, arm, status, message, started, seconds, ..., every config field
 finals    the last value of each metric of each trial: digest, name, value
-metrics   every measurement: experiment, digest, seed, arm, stage, step, name, value
+metrics   every measurement: digest, stage, step, name, value
 runs      one row a command: id, experiment, preset, command, started, seconds, trials (a list of digests)
 claims    one row a stored verdict: claim, digest, status, measured, required, margin, note, seconds, checked
 
@@ -10,33 +10,41 @@ A query can read these and nothing else: neither other files nor the network.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from stairwise.lab.config import ConfigError
 from stairwise.lab.files import one_line
+from stairwise.lab.index import Part
+from stairwise.lab.segment import (
+    FINAL_COLUMNS,
+    FINALS,
+    MEASUREMENTS,
+    METRIC_COLUMNS,
+    TRIAL_COLUMNS,
+    TRIALS,
+    arrow_table,
+)
 from stairwise.lab.store import Store
 
-METRICS = {"experiment": "VARCHAR", "digest": "VARCHAR", "seed": "BIGINT", "arm": "VARCHAR", "stage": "VARCHAR"}
-METRICS |= {"step": "BIGINT", "name": "VARCHAR", "value": "DOUBLE"}
-FINALS = {"digest": "VARCHAR", "name": "VARCHAR", "value": "DOUBLE"}
-TRIALS = {"digest": "VARCHAR", "experiment": "VARCHAR", "version": "BIGINT", "seed": "BIGINT", "arm": "VARCHAR"}
-TRIALS |= {"status": "VARCHAR", "message": "VARCHAR", "started": "DOUBLE", "seconds": "DOUBLE"}
-TRIALS |= {"group_width": "BIGINT", "platform": "VARCHAR", "device": "VARCHAR", "source_hash": "VARCHAR"}
 RUNS = {"id": "VARCHAR", "experiment": "VARCHAR", "preset": "VARCHAR", "command": "VARCHAR", "started": "DOUBLE"}
 RUNS |= {"seconds": "DOUBLE", "trials": "VARCHAR[]"}
 CLAIMS = {"claim": "VARCHAR", "digest": "VARCHAR", "status": "VARCHAR", "measured": "DOUBLE", "required": "DOUBLE"}
 CLAIMS |= {"margin": "DOUBLE", "note": "VARCHAR", "seconds": "DOUBLE", "checked": "DOUBLE"}
-ARROW = {"VARCHAR": "string", "BIGINT": "int64", "DOUBLE": "float64", "BOOLEAN": "bool_"}
+VIEWS = {
+    "trials": (TRIALS, TRIAL_COLUMNS),
+    "finals": (FINALS, FINAL_COLUMNS),
+    "metrics": (MEASUREMENTS, METRIC_COLUMNS),
+}
 
 
 def query(store: Store, sql: str) -> Any:
     """The result of an SQL query as a pyarrow table; ConfigError where the query is none."""
-    import duckdb
-
     with tables(store) as connection:
+        import duckdb
+
         try:
             found = connection.sql(sql)
             if found is None:
@@ -58,13 +66,15 @@ def tables(store: Store) -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="stairwise-") as folder:
         rest = Path(folder) / "rest"
         extra = index.write(index.missing(), rest, Path(folder) / "scratch", fresh=True)
-        parts = list(index.current(extra))
+        parts = list(index.parts(extra))
         connection = duckdb.connect(":memory:")
         try:
-            _fill(connection, store, [row for _, rows in parts for row in rows])
-            _measurements(connection, parts)
-            readable = [str(store.root / "index"), str(rest)]
-            connection.execute(f"SET allowed_directories={readable!r}")
+            for name, (file, columns) in VIEWS.items():
+                _view(connection, name, file, columns, parts)
+            _fill(connection, "runs", RUNS, [run.record for run in store.runs()])
+            _fill(connection, "claims", CLAIMS, [{**each, **each.get("verdict", {})} for each in store.verdicts()])
+            readable = ", ".join(_quoted(path) for path in (store.root / "index", rest))
+            connection.execute(f"SET allowed_directories=[{readable}]")
             connection.execute("SET enable_external_access=false")
             connection.execute("SET lock_configuration=true")
             yield connection
@@ -72,86 +82,29 @@ def tables(store: Store) -> Iterator[Any]:
             connection.close()
 
 
-def _fill(connection: Any, store: Store, rows: list[dict[str, Any]]) -> None:
-    fields = _config_columns(rows)
-    _table(connection, "trials", {**TRIALS, **fields}, [_trial(row, set(fields)) for row in rows])
-    finals = [{"digest": row["digest"], "name": n, "value": v} for row in rows for n, v in row["final"].items()]
-    _table(connection, "finals", FINALS, finals)
-    runs = [{name: getattr(run, name) for name in RUNS} for run in store.runs()]
-    _table(connection, "runs", RUNS, runs)
-    verdicts = [{**found, **found.get("verdict", {})} for found in store.verdicts()]
-    _table(connection, "claims", CLAIMS, verdicts)
+def _view(connection: Any, name: str, file: str, columns: Mapping[str, str], parts: Sequence[Part]) -> None:
+    """The tables of all segments as one, without trials that have changed or gone since they were entered."""
+    whole = [_quoted(part.folder / file) for part in parts if part.digests is None]
+    selects = [f"SELECT * FROM read_parquet([{', '.join(whole)}], union_by_name=true)"] if whole else []
+    for k, part in enumerate(parts):
+        if part.digests is not None:
+            kept = f"kept {k}"
+            _fill(connection, kept, {"digest": "VARCHAR"}, [{"digest": digest} for digest in part.digests])
+            chosen = f'digest IN (SELECT digest FROM "{kept}")'
+            selects.append(f"SELECT * FROM read_parquet({_quoted(part.folder / file)}) WHERE {chosen}")
+    nothing = ", ".join(f"NULL::{kind} AS {column}" for column, kind in columns.items())
+    selects = selects or [f"SELECT {nothing} WHERE false"]
+    connection.execute(f'CREATE VIEW "{name}" AS {" UNION ALL BY NAME ".join(selects)}')
 
 
-def _trial(row: dict[str, Any], fields: set[str]) -> dict[str, Any]:
-    run = row["run"]
-    timing, device = run.get("timing"), run.get("device")
-    timing, device = (value if isinstance(value, dict) else {} for value in (timing, device))
-    facts = {"started": timing.get("started"), "seconds": timing.get("seconds_per_trial")}
-    facts |= {"platform": device.get("platform"), "device": device.get("kind")}
-    facts |= {name: run.get(name) for name in ("status", "message", "group_width", "source_hash")}
-    config = {path: value for path, value in _flat(row["config"]).items() if path in fields}
-    return {**row, **config, **facts}
-
-
-def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in config.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return found
-
-
-def _config_columns(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """A column for each config field of any experiment; numbers and truth values where all are, else text."""
-    kinds: dict[str, set[type]] = {}
-    for row in rows:
-        for path, value in _flat(row["config"]).items():
-            kinds.setdefault(path, set()).add(type(value))
-    return {path: _column(kind) for path, kind in kinds.items() if path not in TRIALS}
-
-
-def _column(kinds: set[type]) -> str:
-    for allowed, name in (({bool}, "BOOLEAN"), ({int}, "BIGINT"), ({int, float}, "DOUBLE")):
-        if kinds <= allowed:
-            return name
-    return "VARCHAR"
-
-
-def _table(connection: Any, name: str, columns: dict[str, str], rows: list[dict[str, Any]]) -> None:
+def _fill(connection: Any, name: str, columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> None:
     """A table in the connection's own memory."""
-    import pyarrow
-
-    data = {}
-    for column, kind in columns.items():
-        values = [row.get(column) for row in rows]
-        if kind == "VARCHAR":
-            values = [value if value is None or isinstance(value, str) else _words(value) for value in values]
-        made = pyarrow.list_(pyarrow.string()) if kind.endswith("[]") else getattr(pyarrow, ARROW[kind])()
-        data[column] = pyarrow.array(values, made)
-    connection.register("incoming", pyarrow.table(data))
-    connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
+    connection.register(
+        "incoming", arrow_table(columns, {column: [row.get(column) for row in rows] for column in columns})
+    )
+    connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
     connection.unregister("incoming")
 
 
-def _words(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _measurements(connection: Any, parts: list[tuple[Path, list[dict[str, Any]]]]) -> None:
-    """The metrics as a view over the segments' files, without trials that have gone since."""
-    import pyarrow.parquet
-
-    selects = []
-    for k, (path, rows) in enumerate(parts):
-        place = "'" + str(path).replace("'", "''") + "'"
-        chosen = f"SELECT {', '.join(METRICS)} FROM read_parquet({place})"
-        held = (
-            pyarrow.parquet.ParquetFile(path).num_row_groups
-            and connection.execute(f"SELECT count(DISTINCT digest) FROM read_parquet({place})").fetchone()[0]
-        )
-        if held > len(rows):
-            _table(connection, f"held {k}", {"digest": "VARCHAR"}, rows)
-            chosen += f' WHERE digest IN (SELECT digest FROM "held {k}")'
-        selects.append(chosen)
-    empty = ", ".join(f"NULL::{kind} AS {name}" for name, kind in METRICS.items())
-    connection.execute(f"CREATE VIEW metrics AS {' UNION ALL '.join(selects) or f'SELECT {empty} WHERE false'}")
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

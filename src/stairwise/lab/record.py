@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -226,6 +225,19 @@ class StoredTrial:
             raise Damaged(self.path, f"{ARRAYS}: {error}") from error
 
 
+class Fields:
+    """The fields of a config whose experiment is not known, as attributes; made when asked for."""
+
+    def __init__(self, fields: dict[str, Any]):
+        self.__dict__["fields of the config"] = fields
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__.get("fields of the config", {})
+        if name not in fields:
+            raise AttributeError(f"the config has no field {name} (it has {', '.join(fields)})")
+        return _attributes(fields[name])
+
+
 def _is(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{value!r} is not of type {kind.__name__}")
@@ -248,7 +260,7 @@ def _read_checked(path: Path, run: Mapping[str, Any]) -> bytes:
 def _attributes(value: Any) -> Any:
     """Plain JSON with a config's access: fields as attributes, lists as tuples."""
     if isinstance(value, dict):
-        return SimpleNamespace(**{name: _attributes(item) for name, item in value.items()})
+        return Fields(value)
     if isinstance(value, list):
         return tuple(_attributes(item) for item in value)
     return value

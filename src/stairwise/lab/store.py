@@ -198,7 +198,11 @@ class Store:
 
         They are checked when first used, so that nothing damaged is believed.
         """
-        return list(self._typed(name, self.index().records(_name(name), StoredTrial.open)))
+        return list(self.glances(name))
+
+    def glances(self, name: str | Experiment | None = None) -> Iterator[StoredTrial]:
+        """As `glance`, one by one."""
+        return self._typed(name, self.index().records(_name(name), StoredTrial.open))
 
     def survey(self, name: str | None = None) -> Iterator[StoredTrial]:
         """As `trials`, one by one, with the bytes of those checked that have not been entered in the index since."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from stairwise.lab.config import Config, ConfigError, leaves
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
@@ -28,15 +28,23 @@ def listing(papers: Sequence[Paper], store: Store) -> dict[str, Any]:
     return {"store": str(store.root), "papers": [_paper(paper, stored) for paper in papers]}
 
 
-def by_experiment(store: Store) -> dict[str, list[StoredTrial]]:
-    """The stored trials under their experiment's name."""
-    found: dict[str, list[StoredTrial]] = {}
-    for record in store.glance():
-        found.setdefault(record.experiment, []).append(record)
+class Tally(NamedTuple):
+    """How many trials of an experiment are stored, and what they cost."""
+
+    trials: int = 0
+    seconds: float = 0.0
+
+
+def by_experiment(store: Store) -> dict[str, Tally]:
+    """What is stored under each experiment's name."""
+    found: dict[str, Tally] = {}
+    for record in store.glances():
+        before = found.get(record.experiment, Tally())
+        found[record.experiment] = Tally(before.trials + 1, before.seconds + seconds_of(record.run))
     return found
 
 
-def _paper(paper: Paper, stored: Mapping[str, list[StoredTrial]]) -> dict[str, Any]:
+def _paper(paper: Paper, stored: Mapping[str, Tally]) -> dict[str, Any]:
     return {
         "id": paper.id,
         "title": paper.title,
@@ -44,7 +52,7 @@ def _paper(paper: Paper, stored: Mapping[str, list[StoredTrial]]) -> dict[str, A
         "year": paper.year,
         "venue": paper.venue,
         "summary": paper.summary,
-        "experiments": [_experiment(each, stored.get(each.name, [])) for each in paper.experiments],
+        "experiments": [_experiment(each, stored.get(each.name, Tally())) for each in paper.experiments],
         "figures": [
             {"id": each.id, "experiment": each.experiment, "caption": each.caption, "headline": each.headline}
             for each in paper.figures
@@ -53,7 +61,7 @@ def _paper(paper: Paper, stored: Mapping[str, list[StoredTrial]]) -> dict[str, A
     }
 
 
-def _experiment(experiment: Experiment, stored: Sequence[StoredTrial]) -> dict[str, Any]:
+def _experiment(experiment: Experiment, stored: Tally) -> dict[str, Any]:
     return {
         "id": experiment.id,
         "name": experiment.name,
@@ -61,8 +69,8 @@ def _experiment(experiment: Experiment, stored: Sequence[StoredTrial]) -> dict[s
         "presets": {name: _preset(preset) for name, preset in experiment.presets.items()},
         "figures": [figure.id for figure in experiment.figures],
         "fields": fields(experiment.Config()),
-        "stored": len(stored),
-        "seconds": round(sum(seconds_of(record.run) for record in stored), 3),
+        "stored": stored.trials,
+        "seconds": round(stored.seconds, 3),
     }
 
 
