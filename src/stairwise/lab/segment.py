@@ -121,8 +121,9 @@ class Writer:
         if self.rows:
             self._write_lines()
             _write(self.folder / TRIALS, *_trials(self.rows))
-            finals = [(row["digest"], name, value) for row in self.rows for name, value in row["final"].items()]
-            _write(self.folder / FINALS, FINAL_COLUMNS, dict(zip(FINAL_COLUMNS, zip(*finals), strict=False)))
+            finals = [(row["digest"], *final) for row in self.rows for final in row["final"].items()]
+            columns = {name: [final[k] for final in finals] for k, name in enumerate(FINAL_COLUMNS)}
+            _write(self.folder / FINALS, FINAL_COLUMNS, columns)
 
     def _write_lines(self) -> None:
         makings: dict[str, int] = {}
