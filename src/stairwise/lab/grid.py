@@ -16,6 +16,7 @@ from typing import Any
 
 from stairwise.lab.config import Config, ConfigError, Field, leaves, parse, unknown_field
 from stairwise.lab.contract import Experiment, Trial
+from stairwise.lab.files import one_line
 
 MOST_TRIALS = 1_000_000
 MOST_VALUES = 100_000
@@ -81,11 +82,11 @@ def texts(field: Field, text: str) -> list[Any]:
 
 
 def _range(field: Field, text: str) -> list[Any]:
-    shown = f"{field.path}={text[:60]}"
+    shown = f"{field.path}={one_line(text)[:60]}"
     ends = text.split(":")
     if len(ends) != 3:
         raise ConfigError(f"{shown} must be first:last:step, first:last:xFACTOR or first:last:logCOUNT")
-    first, last, step = parse(field, ends[0]), parse(field, ends[1]), ends[2].strip()
+    first, last, step = parse(field, ends[0]), parse(field, ends[1]), one_line(ends[2].strip())
     if not (math.isfinite(first) and math.isfinite(last)):
         raise ConfigError(f"{shown} must have finite ends")
     try:
@@ -98,7 +99,7 @@ def _range(field: Field, text: str) -> list[Any]:
     except (ValueError, ZeroDivisionError, OverflowError):
         raise ConfigError(f"{shown}: {step!r} must be a step, xFACTOR (above 1) or logCOUNT (2 or more)") from None
     if not values:
-        raise ConfigError(f"grid {shown} has no values: the step leads away from {ends[1]}")
+        raise ConfigError(f"grid {shown} has no values: the step leads away from {last}")
     return list(dict.fromkeys(round(value) if field.kind is int else float(value) for value in values))
 
 

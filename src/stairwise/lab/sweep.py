@@ -224,7 +224,7 @@ def preview(
         "programs": len(programs),
         "groups": len(groups),
         "group width": max((each.width for each in groups), default=None),
-        "megabytes of the largest group": round(max(needed) / 1e6, 2) if needed else None,
+        "megabytes of the largest group": float(f"{max(needed) / 1e6:.3g}") if needed else None,
         "megabytes of the device": None if room is None else round(room / 1e6),
         "seconds (from stored trials)": None if total is None else round(total / (workers or 1), 1),
     }
