@@ -7,6 +7,7 @@ a worker sends is unpickled by the client. Use it within your own network, or wi
 
 import logging
 import re
+import signal
 import threading
 import time
 import tomllib
@@ -50,6 +51,7 @@ class Cluster:
             raise ConfigError(f"cluster-config={config} is read for --cluster slurm, not for {text}")
         if text == "slurm":
             options = _slurm_options(config)
+            _jobqueue()  # here, in the main thread: see there
             return cls("slurm", options.pop("jobs"), options=options, timeout=timeout)
         count = re.fullmatch(r"local:(\d{1,4})", text)
         if count and int(count[1]) >= 1:
@@ -107,11 +109,7 @@ class Cluster:
 
     def _unscaled_slurm(self) -> Any:
         try:
-            from dask_jobqueue.slurm import SLURMCluster
-        except ImportError:
-            raise ClusterError("--cluster slurm needs dask-jobqueue: pip install 'stairwise[cluster]'") from None
-        try:
-            return SLURMCluster(**self.options)
+            return _jobqueue().SLURMCluster(**self.options)
         except (TypeError, ValueError) as error:
             raise ClusterError(f"cluster-config [slurm]: {one_line(str(error))[:300]}") from None
 
@@ -212,6 +210,20 @@ class Cluster:
                 if time.monotonic() > deadline or "refused" in str(error):
                     raise ClusterError(f"{error}; what is finished is stored") from None
                 time.sleep(LOOK_SECONDS)
+
+
+def _jobqueue() -> Any:
+    """dask_jobqueue, whose import takes over Ctrl-C (and so works in the main thread only); we take it back."""
+    heard = signal.getsignal(signal.SIGINT)
+    try:
+        import dask_jobqueue
+    except ImportError:
+        raise ClusterError("--cluster slurm needs dask-jobqueue: pip install 'stairwise[cluster]'") from None
+    except ValueError:
+        raise ClusterError("--cluster slurm must be started from the main thread") from None
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, heard)
+    return dask_jobqueue
 
 
 def _distributed() -> Any:
