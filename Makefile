@@ -34,6 +34,8 @@ format: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.selection
 	$(BIN)/python -m benchmarks.parity_onestep
+	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.store
 
 clean:
 	rm -rf $(VENV) $(REPORT)
