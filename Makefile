@@ -39,6 +39,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.lego_theory
 	$(BIN)/python -m benchmarks.parity_cot
 	$(BIN)/python -m benchmarks.parity_cot_theory
+	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.store
 
 clean:
 	rm -rf $(VENV) $(REPORT)

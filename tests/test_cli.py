@@ -46,6 +46,40 @@ def call(capsys, *arguments):
         (["run", "selection/online", "--seeds", "0"], ["seeds=0", "1..1000000"]),
         (["run", "selection/online", "--group", "0"], ["group=0", "1..65536"]),
         (["run", "selection/online", "--task.length"], ["--task.length needs a value"]),
+        (["sweep", "selection/online"], ["needs a grid", "--grid"]),
+        (["sweep", "selection/online", "--grid", "lr=1,2"], ["grid: unknown field lr", "fields:"]),
+        (["sweep", "selection/online", "--grid", "learning_rate=fast"], ["learning_rate=fast", "a number"]),
+        (["sweep", "selection/online", "--grid", "task.length=8,x"], ["task.length=x", "whole number"]),
+        (["sweep", "selection/online", "--grid", "learning_rate=-1,1"], ["learning_rate=-1.0", "above 0"]),
+        (["sweep", "selection/online", "--grid", "learning_rate="], ["learning_rate has no values"]),
+        (["sweep", "selection/online", "--grid", "learning_rate=3:1:1"], ["3:1:1", "no values"]),
+        (["sweep", "selection/online", "--grid", "learning_rate=1:2:0"], ["1:2:0", "step"]),
+        (["sweep", "selection/online", "--grid", "learning_rate=1:2"], ["1:2", "first:last:step"]),
+        (["sweep", "selection/online", "--grid", "learning_rate"], ["'learning_rate'", "field=v1,v2"]),
+        (["sweep", "selection/online", "--grid", "batch=1:100000:1", "steps=1:900:1"], ["540000000", "1000000"]),
+        (["sweep", "selection/online", "--grid", "batch=1,2", "--batch", "4"], ["batch", "both"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--best", "up:loss"], ["best=up:loss", "max:METRIC"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--group", "0"], ["group=0", "1..65536"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--writer", "me"], ["writer=me", "workers, client"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--cluster", "cloud"], ["cluster=cloud", "local:N"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--cluster", "slurm"], ["--cluster-config"]),
+        (
+            [
+                "sweep",
+                "selection/online",
+                "--grid",
+                "batch=8",
+                "--cluster",
+                "tcp://127.0.0.1:9",
+                "--cluster-timeout",
+                "1",
+            ],
+            ["no scheduler answers at tcp://127.0.0.1:9 within 1 s"],
+        ),
+        (["runs", "--since", "yesterday"], ["since=yesterday", "a date"]),
+        (["runs", "--where", "rate"], ["where=rate", "field=value"]),
+        (["query", "selekt 1"], ["query:", "syntax error"]),
+        (["query", "select * from read_csv('/etc/hostname')"], ["query:", "disabled"]),
         (["verify", "selection/thm99"], ["unknown claim", "thm99"]),
         (["verify", "--tier", "weeks"], ["tier=weeks", "instant, minutes, gpu"]),
         (["verify", "selection/thm3.5", "--task.length", "1"], ["task.length=1", "at least 2"]),
@@ -133,6 +167,7 @@ def test_fields_and_options_are_told_apart():
 
 
 LISTING = [["--help"], ["list"], ["runs"], ["list", "--json"], ["run", "selection/online", "--help"]]
+LISTING += [["sweep", "selection/online", "--help"], ["gc"]]
 
 
 def listing(arguments, folder):
@@ -141,7 +176,7 @@ def listing(arguments, folder):
         "from stairwise.cli import main",
         f"try: status = main({arguments!r})",
         "except SystemExit as stopped: status = stopped.code",
-        "assert not status and 'jax' not in sys.modules",
+        "assert not status and not {'jax', 'distributed', 'duckdb'} & set(sys.modules)",
     ]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, cwd=folder, stdout=subprocess.DEVNULL)
 

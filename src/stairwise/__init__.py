@@ -11,11 +11,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from stairwise.lab.api import fit, load, load_model, run, verify
+    from stairwise.lab.sweep import sweep
     from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
     from stairwise.train.stage import Stage
 
 _NAMES = {
     "stairwise.lab.api": ("fit", "run", "verify", "load", "load_model"),
+    "stairwise.lab.sweep": ("sweep",),
     "stairwise.train.schemes": ("online", "finite", "mixture", "curriculum", "self_training"),
     "stairwise.train.stage": ("Stage",),
 }
@@ -32,6 +34,7 @@ __all__ = [
     "online",
     "run",
     "self_training",
+    "sweep",
     "verify",
 ]
 

@@ -46,6 +46,24 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--save-every", type=float, default=10.0, help="seconds between checkpoints (default: 10)")
     run.add_argument("--dry-run", action="store_true", help="say what would run, and stop")
 
+    sweep = add("sweep", "run an experiment over a grid of its fields; what is stored is not run again")
+    sweep.add_argument("target", metavar="PAPER/EXPERIMENT")
+    sweep.add_argument(
+        "--grid", nargs="+", action="extend", metavar="FIELD=VALUES",
+        help="values of a field: 0.1,0.3 or first:last:step, first:last:xFACTOR, first:last:logCOUNT",
+    )  # fmt: skip
+    _preset(sweep)
+    sweep.add_argument("--seeds", type=int, help="how many seeds (default: the preset's)")
+    sweep.add_argument("--group", type=int, help="trials per compiled program (default: from preset and device)")
+    sweep.add_argument("--best", metavar="METRIC", help="what the best is best at: METRIC or max:METRIC")
+    sweep.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    sweep.add_argument("--cluster", help="local:N, tcp://HOST:PORT or slurm (default: this process)")
+    sweep.add_argument("--cluster-config", metavar="FILE", help="TOML file with the options of --cluster slurm")
+    sweep.add_argument("--cluster-timeout", type=float, default=10.0, help="seconds to wait for a scheduler (10)")
+    sweep.add_argument("--writer", default="workers", help="who writes to the store: workers (default) or client")
+    sweep.add_argument("--save-every", type=float, default=10.0, help="seconds between checkpoints (default: 10)")
+    sweep.add_argument("--dry-run", action="store_true", help="show the plan, and stop")
+
     verify = add("verify", "check claims: one line each, exit status 1 if one fails")
     verify.add_argument("targets", nargs="*", metavar="PAPER[/CLAIM]")
     verify.add_argument("--tier", default="instant", help=f"run claims up to this tier: {', '.join(TIERS)}")
@@ -66,6 +84,11 @@ def parser() -> argparse.ArgumentParser:
     runs = add("runs", "what has been run")
     runs.add_argument("name", nargs="?", metavar="PAPER[/EXPERIMENT]", help="only these")
     runs.add_argument("--trials", action="store_true", help="one line a trial instead of one a run")
+    runs.add_argument("--preset", help="only runs of this preset")
+    runs.add_argument("--status", help="only trials that ended so: finished, reached, censored, diverged or failed")
+    runs.add_argument("--where", nargs="+", action="extend", metavar="FIELD=VALUE", help="only trials with this config")
+    runs.add_argument("--since", metavar="DATE", help="only what was started on this day (UTC, 2026-11-15) or later")
+    runs.add_argument("--last", type=int, metavar="N", help="only the N latest")
 
     show = add("show", "one run or trial: config, results, how it was made")
     show.add_argument("id", metavar="ID", help="a run id or a trial digest, or the beginning of one")
@@ -85,6 +108,12 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--out", default="report", help="folder to write to (default: report)")
 
     _entropy(add("entropy", "attention entropy of Hugging Face models on word problems, with and without CoT"))
+    query = add("query", "SQL over the store: tables trials, finals, metrics, runs and claims")
+    query.add_argument("sql", metavar="SQL", help="for example: select status, count(*) from trials group by status")
+    query.add_argument("--csv", action="store_true", help="print CSV")
+
+    gc = add("gc", "remove orphaned checkpoints and temporary folders; asks first", as_json=False)
+    gc.add_argument("--yes", action="store_true", help="do not ask")
 
     add("doctor", "device, precision, cache, versions, store")
     return top
@@ -188,7 +217,7 @@ def _dispatch(arguments: list[str]) -> int:
     name, rest = arguments[0], arguments[1:]
     command = commands[name]
     fields: dict[str, str] = {}
-    if name in ("run", "verify", "figure"):
+    if name in ("run", "sweep", "verify", "figure"):
         if ("--help" in rest or "-h" in rest) and any("/" in word for word in rest):
             return _field_help(command, name, next(word for word in rest if "/" in word))
         rest, fields = split_fields(rest, set(command._option_string_actions))

@@ -63,6 +63,76 @@ def _run(options, fields) -> int:
     return 0
 
 
+def _sweep(options, fields) -> int:
+    from stairwise.lab import grid as grids
+    from stairwise.lab.cluster import Cluster
+    from stairwise.lab.progress import for_terminal
+    from stairwise.lab.sweep import Request, preview, sweep
+    from stairwise.report import sweeps
+
+    grid = grids.from_words(options.grid or [])
+    request = Request.of(options.target, grid, options.preset, options.seeds, fields)
+    cluster = None
+    if options.cluster is not None:
+        cluster = Cluster.parse(options.cluster, options.cluster_config, options.cluster_timeout)
+    if options.dry_run:
+        chosen = {"group": options.group, "retry_failed": options.retry_failed}
+        found = preview(request, _reader(options), workers=cluster.workers if cluster else None, **chosen)
+        script = cluster.job_script() if cluster is not None and cluster.kind == "slurm" else None
+        sweeps.plan(found, script, as_json=options.json)
+        return 0
+    began = time.monotonic()
+    result = sweep(
+        options.target,
+        grid,
+        options.preset,
+        options.seeds,
+        fields,
+        store=options.store,
+        group=options.group,
+        retry_failed=options.retry_failed,
+        best=options.best,
+        cluster=options.cluster,
+        cluster_config=options.cluster_config,
+        cluster_timeout=options.cluster_timeout,
+        writer=options.writer,
+        save_every=options.save_every,
+        progress=for_terminal(),
+        command=shlex.join(["stairwise", *sys.argv[1:]]),
+    )
+    sweeps.summary(result, time.monotonic() - began, as_json=options.json)
+    return 1 if result.statuses["failed"] else 0
+
+
+def _query(options, fields) -> int:
+    from stairwise.lab.query import query
+    from stairwise.report import sweeps
+
+    sweeps.answer(query(_reader(options), options.sql), "json" if options.json else "csv" if options.csv else "table")
+    return 0
+
+
+def _gc(options, fields) -> int:
+    from stairwise.lab.tidy import clean, litter
+    from stairwise.report import sweeps
+
+    store = _reader(options)
+    found = litter(store)
+    sweeps.litter(found, store.root)
+    if not found:
+        return 0
+    if not options.yes:
+        if not sys.stdin.isatty():
+            print("nothing was removed: --yes removes them")
+            return 0
+        if input("remove them? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("nothing was removed")
+            return 0
+    clean(found)
+    print("removed")
+    return 0
+
+
 def _verify(options, fields) -> int:
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.store import Store
@@ -132,12 +202,16 @@ def _figure(options, fields) -> int:
 
 def _runs(options, fields) -> int:
     from stairwise.report import text
+    from stairwise.report.listing import Filter
 
     store = _reader(options)
+    chosen = Filter.of(options.name, options.preset, options.status, options.where, options.since, options.last)
+    store.index().refresh()
+    trials = options.trials or chosen.of_trials
     if options.json:
-        _print_json(text.runs_listing(store, options.name, trials=options.trials))
+        _print_json(text.runs_listing(store, chosen, trials=trials))
     else:
-        (text.trials_table if options.trials else text.runs_table)(store, options.name)
+        (text.trials_table if trials else text.runs_table)(store, chosen)
     return 0
 
 
@@ -196,6 +270,7 @@ def _doctor(options, fields) -> int:
 COMMANDS = {
     "list": _list,
     "run": _run,
+    "sweep": _sweep,
     "verify": _verify,
     "figure": _figure,
     "runs": _runs,
@@ -204,5 +279,7 @@ COMMANDS = {
     "report": _report,
     "reproduce": _reproduce,
     "entropy": _entropy,
+    "query": _query,
+    "gc": _gc,
     "doctor": _doctor,
 }

@@ -136,13 +136,44 @@ def verify(target: str, *, store: Store | str | None = None, run: bool = False, 
     return rows[0] if "/" in target and len(rows) == 1 else rows
 
 
-def load(target: str | None = None, *, store: Store | str | None = None):
-    """Every stored measurement of a paper or an experiment as one long-form pyarrow table."""
+def load(
+    target: str | None = None,
+    *,
+    fields: Sequence[str] = (),
+    pandas: bool = False,
+    store: Store | str | None = None,
+):
+    """Every stored measurement of a paper or an experiment in one long-form table: pyarrow's, or a pandas frame.
+
+    `fields` adds columns of the config ("learning_rate", "task.length") and of the trial ("status", "message").
+    """
     opened = store if isinstance(store, Store) else Store.open(store, create=False)
     records = opened.trials(target)
     if not records:
         raise ConfigError(f"the store {opened.root} holds no trials of {target or 'any paper'}")
-    return tables(records)
+    table = tables(records)
+    for path in fields:
+        table = table.append_column(path, _column(path, records))
+    return table.to_pandas() if pandas else table
+
+
+def _column(path: str, records: Sequence[StoredTrial]):
+    """A trial's value of a field, once for each of its measurements."""
+    import pyarrow
+
+    values = [value for record in records for value in [_field(record, path)] * record.table().num_rows]
+    return pyarrow.array(values)
+
+
+def _field(record: StoredTrial, path: str) -> Any:
+    if path in ("status", "message"):
+        return record.run[path]
+    place: Any = record.config_dict
+    for name in path.split("."):
+        if not isinstance(place, dict) or name not in place:
+            raise ConfigError(f"trial {record.digest} of {record.experiment} has no field {path}")
+        place = place[name]
+    return place
 
 
 def load_model(trial: StoredTrial | str, *, store: Store | str | None = None) -> Any:

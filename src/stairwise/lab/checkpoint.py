@@ -46,6 +46,13 @@ class Checkpoint:
             self.remove()
             return None
 
+    def peek(self) -> dict[str, Any] | None:
+        """The JSON alone; None when there is no checkpoint, or a damaged one, which stays."""
+        try:
+            return _decode(self.path.read_bytes())[1]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
     def remove(self) -> None:
         """Forgets the checkpoint."""
         remove(self.path)

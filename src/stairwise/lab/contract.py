@@ -156,7 +156,7 @@ class Trial:
     def numbers(self) -> dict[str, float]:
         return split(self.config)[1]
 
-    @property
+    @cached_property
     def program_key(self) -> str:
         """Trials with equal keys run through the same compiled program."""
         return canonical([self.experiment.name, self.experiment.version, as_dict(self.static)])

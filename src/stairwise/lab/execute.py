@@ -1,22 +1,31 @@
-"""The in-process executor: runs the planner's groups on the local device and stores each trial as it completes."""
+"""Running groups of trials on this process's devices, and the in-process executor that stores each as it completes."""
 
+import gc
+import math
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.contract import Outcome, Trial, digest_of
-from stairwise.lab.plan import Group, plan
+from stairwise.lab.checkpoint import Checkpoint
+from stairwise.lab.contract import Experiment, Outcome, Trial, digest_of
+from stairwise.lab.files import StoreError, one_line
+from stairwise.lab.plan import Group, Width, cut, plan
 from stairwise.lab.progress import Silent
+from stairwise.lab.record import FAILED
 from stairwise.lab.store import Store
 from stairwise.lazy import resolve
 
 CACHE_BYTES = 2**30
+MESSAGE_LENGTH = 500
+OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
 
 def prepare_jax() -> None:
@@ -30,6 +39,13 @@ def prepare_jax() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
+def precision(experiment: Experiment) -> AbstractContextManager[Any]:
+    """float64 switched on, or off, as the experiment asks; for this thread only."""
+    import jax
+
+    return jax.enable_x64(experiment.precision == 64)
+
+
 def device() -> dict[str, Any]:
     """The device that programs run on."""
     import jax
@@ -39,8 +55,15 @@ def device() -> dict[str, Any]:
 
 
 def group_width(preset_group: int) -> int:
-    """How many trials share a program: the preset's number on a GPU, one on a CPU (where vmap gains nothing)."""
-    return 1 if device()["platform"] == "cpu" else preset_group
+    """How many trials share a program: the preset's number on a GPU, one on a CPU (where vmap gains nothing).
+
+    With several local devices, the next multiple of their number, so that each has its share.
+    """
+    import jax
+
+    devices = jax.local_device_count()
+    base = 1 if device()["platform"] == "cpu" else preset_group
+    return -(-base // devices) * devices
 
 
 def execute(
@@ -48,17 +71,22 @@ def execute(
     store: Store,
     *,
     preset_group: int = 1,
-    width: int | None = None,
+    width: int | Width | None = None,
     progress: Silent | None = None,
     stop: threading.Event | None = None,
-    chunk: int | None = None,
-    save_every: float = 10.0,
+    settled: Callable[[Trial], bool] | None = None,
+    keep_failures: bool = False,
+    **options: Any,
 ) -> None:
-    """Run every trial that is not in the store yet; a trial is stored as soon as its group is done."""
+    """Run every trial that is not in the store yet; a trial is stored as soon as its group is done.
+
+    With `keep_failures` a trial that raises is stored as failed and the others go on; otherwise the error ends it all.
+    `settled` says which trials need not run (by default: those with a result).
+    """
     from stairwise.train.loop import Interrupted
 
-    progress, stop = progress or Silent(), stop or threading.Event()
-    missing = [trial for trial in trials if not store.has(trial)]
+    progress, stop, settled = progress or Silent(), stop or threading.Event(), settled or store.has
+    missing = [trial for trial in trials if not settled(trial)]
     what = trials[0].experiment.name if trials else "nothing"
     progress.begin(what, len(trials), len(trials) - len(missing))
     try:
@@ -66,103 +94,209 @@ def execute(
             return
         progress.status("starting JAX")
         prepare_jax()
-        width = width or group_width(preset_group)
-        programs: dict[tuple[str, int], Any] = {}
-        for group in plan(missing, store.has, width):
+        engine = Engine(store, progress=progress, stop=stop, keep_failures=keep_failures, **options)
+        for group in plan(missing, settled, width or group_width(preset_group)):
             if stop.is_set():
                 raise Interrupted
-            _execute_group(group, store, programs, progress, stop, chunk, save_every)
+            left = []
+            for trial in group.trials:
+                if settled(trial):  # another process, which shares the store, was here first
+                    progress.finished(trial.label, "stored by another")
+                else:
+                    left.append(trial)
+            for done in engine.run(Group(tuple(left), group.width)):
+                store.write(*done)
+                progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))
     finally:
         progress.end()
 
 
-def _execute_group(group: Group, store: Store, programs, progress: Silent, stop, chunk, save_every) -> None:
-    import jax
-
-    experiment = group.experiment
-    environment = {
-        "device": device(),
-        "group_width": group.width,
-        "precision": experiment.precision,
-        "source_hash": provenance.source_hash(
-            registry.modules().get(experiment.paper, experiment.program.partition(":")[0])
-        ),
-        "versions": provenance.versions(),
-        "machine": provenance.machine(),
-    }
-    started, began = time.time(), time.monotonic()
-    with jax.enable_x64(experiment.precision == 64):
-        if experiment.study:
-            outcomes = [_study(trial, store) for trial in group.trials]
-            checkpoint = None
-        else:
-            checkpoint = store.checkpoint(_group_digest(group, environment))
-            hooks = _hooks(group, checkpoint, progress, stop, chunk, save_every)
-            outcomes = _program(group, programs).run([_member(trial, store) for trial in group.trials], hooks)
-    seconds = time.monotonic() - began
-    timing = {"started": started, "seconds": seconds, "seconds_per_trial": seconds / len(group.trials)}
-    for trial, outcome in zip(group.trials, outcomes, strict=True):
-        store.write(trial, outcome, environment | {"timing": timing})
-        progress.finished(trial.label, outcome.status)
-    if checkpoint is not None:
-        checkpoint.remove()
+def finals(outcome: Outcome) -> dict[str, float]:
+    """The last value of each metric."""
+    return dict(zip(outcome.name, outcome.value, strict=True))
 
 
-def _program(group: Group, programs):
-    from stairwise.train.loop import Program
+class Done(NamedTuple):
+    """A trial, what it left behind, and how it was made."""
 
-    trial = group.trials[0]
-    key = (trial.program_key, group.width)
-    if key not in programs:
-        programs.clear()  # groups come ordered by program: an old one is never asked for again
-        programs[key] = Program(resolve(group.experiment.program)(trial.static), group.width)
-    return programs[key]
+    trial: Trial
+    outcome: Outcome
+    making: dict[str, Any]
 
 
-def _member(trial: Trial, store: Store):
-    from stairwise.train.loop import Member
+class Engine:
+    """Runs groups, one after another, on the devices of this process; keeps the latest compiled program.
 
-    return Member(trial.seed, trial.numbers, _upstream(trial, store) or None)
+    A group that does not fit into memory is halved, and so are those after it that share its program. With
+    `keep_failures` a group that raises is split, at the same width and so with the same bits, until the trial that
+    raises is alone; its outcome is the failure.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        progress: Silent | None = None,
+        stop: threading.Event | None = None,
+        keep_failures: bool = False,
+        must_save: bool = True,
+        chunk: int | None = None,
+        save_every: float = 10.0,
+        upstream: Callable[[Trial], dict[str, np.ndarray]] | None = None,
+    ):
+        self.store, self.progress, self.stop = store, progress or Silent(), stop or threading.Event()
+        self.keep_failures, self.must_save = keep_failures, must_save
+        self.chunk, self.save_every = chunk, save_every
+        self.arrays_of = upstream or self._stored_arrays
+        self.programs: dict[tuple[str, int], Any] = {}
+        self.widths: dict[str, int] = {}
+
+    def run(self, group: Group) -> Iterator[Done]:
+        """The group's trials with their outcomes, as they are done; every trial once.
+
+        A checkpoint goes when the caller, having stored what it was given, asks for more.
+        """
+        from stairwise.train.loop import Interrupted
+
+        if not group.trials:
+            return
+        key = group.trials[0].program_key
+        width = min(group.width, self.widths.get(key, group.width))
+        waiting = deque(cut(group.trials, width))
+        while waiting:
+            part = waiting.popleft()
+            try:
+                done, checkpoint = self._attempt(part)
+            except (Interrupted, StoreError):
+                raise
+            except Exception as error:
+                if out_of_memory(error) and part.width > 1:
+                    width = self.widths[key] = part.width // 2
+                    self.programs.clear()
+                    gc.collect()
+                    self.progress.warn(f"out of memory: groups of {width} instead of {part.width}")
+                    rest = [*part.trials, *(trial for other in waiting for trial in other.trials)]
+                    waiting = deque(cut(rest, width))
+                    continue
+                if not self.keep_failures:
+                    raise
+                if len(part.trials) > 1:
+                    waiting.extendleft(reversed(part.halves()))
+                    continue
+                trial = next(iter(part.trials))
+                done, checkpoint = [_failed(trial, error, self._environment(part))], None
+            yield from done
+            if checkpoint is not None:
+                checkpoint.remove()
+
+    def _attempt(self, group: Group) -> tuple[list[Done], Checkpoint | None]:
+        environment = self._environment(group)
+        started, began = time.time(), time.monotonic()
+        with precision(group.experiment):
+            if group.experiment.study:
+                outcomes = [self._study(trial) for trial in group.trials]
+                checkpoint = None
+            else:
+                checkpoint = self.store.checkpoint(_group_digest(group, environment))
+                members = [self._member(trial) for trial in group.trials]
+                outcomes = self._program(group).run(members, self._hooks(group, checkpoint, environment))
+        seconds = time.monotonic() - began
+        timing = {"started": started, "seconds": seconds, "seconds_per_trial": seconds / len(group.trials)}
+        making = environment | {"timing": timing}
+        done = [Done(trial, outcome, making) for trial, outcome in zip(group.trials, outcomes, strict=True)]
+        return done, checkpoint
+
+    def _environment(self, group: Group) -> dict[str, Any]:
+        experiment = group.experiment
+        return {
+            "device": device(),
+            "group_width": group.width,
+            "precision": experiment.precision,
+            "source_hash": source_hash(experiment),
+            "versions": provenance.versions(),
+            "machine": provenance.machine(),
+        }
+
+    def _program(self, group: Group):
+        import jax
+
+        from stairwise.train.loop import Program
+
+        trial = group.trials[0]
+        key = (trial.program_key, group.width)
+        if key not in self.programs:
+            self.programs.clear()  # groups come ordered by program: an old one is never asked for again
+            stages = resolve(group.experiment.program)(trial.static)
+            self.programs[key] = Program(stages, group.width, math.gcd(group.width, jax.local_device_count()))
+        return self.programs[key]
+
+    def _member(self, trial: Trial):
+        from stairwise.train.loop import Member
+
+        return Member(trial.seed, trial.numbers, self._upstream(trial) or None)
+
+    def _upstream(self, trial: Trial) -> dict[str, dict[str, np.ndarray]]:
+        """The arrays of the trials that this one starts from, by name."""
+        return {name: self.arrays_of(needed) for name, needed in trial.needs.items()}
+
+    def _stored_arrays(self, trial: Trial) -> dict[str, np.ndarray]:
+        record = self.store.read(trial)
+        if record.status == FAILED:
+            raise RuntimeError(f"it starts from trial {trial.digest} ({trial.label}), which failed")
+        return {name: record.array(name) for name in record.arrays()}
+
+    def _study(self, trial: Trial) -> Outcome:
+        compute = resolve(trial.experiment.program)
+        more = (self._upstream(trial),) if trial.needs else ()
+        return compute(trial.config, trial.seed, *more)
+
+    def _hooks(self, group: Group, checkpoint, environment: dict[str, Any]):
+        from stairwise.train.loop import Hooks
+
+        engine = self
+        owner = {"experiment": group.experiment.name, "trials": [trial.digest for trial in group.trials]}
+        owner |= {"source_hash": environment["source_hash"]}
+
+        class Host(Hooks):
+            chunk, save_every = engine.chunk, engine.save_every
+
+            def compiling(self, stage):
+                engine.progress.status(f"compiling {stage}")
+
+            def progress(self, stage, tick, max_ticks, metrics):
+                engine.progress.ticks(f"{group.label} {stage}", tick, max_ticks, metrics)
+
+            def stop(self):
+                return engine.stop.is_set()
+
+            def save(self, arrays, meta):
+                with suppress(*(() if engine.must_save else (StoreError,))):
+                    checkpoint.save(arrays, meta | {"owner": owner})
+
+            def load(self):
+                return checkpoint.load()
+
+        return Host()
 
 
-def _upstream(trial: Trial, store: Store) -> dict[str, dict[str, np.ndarray]]:
-    """The arrays of the trials that this one starts from, by name."""
-    found = {name: store.read(needed) for name, needed in trial.needs.items()}
-    return {name: {array: record.array(array) for array in record.arrays()} for name, record in found.items()}
+def source_hash(experiment: Experiment) -> str:
+    """The hash of the code that an experiment's trials depend on."""
+    return provenance.source_hash(registry.modules().get(experiment.paper, experiment.program.partition(":")[0]))
 
 
-def _study(trial: Trial, store: Store) -> Outcome:
-    compute = resolve(trial.experiment.program)
-    return (
-        compute(trial.config, trial.seed, _upstream(trial, store)) if trial.needs else compute(trial.config, trial.seed)
-    )
+def out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
+
+
+def _failed(trial: Trial, error: Exception, environment: dict[str, Any]) -> Done:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = one_line(lines[-1] if lines else "")[:MESSAGE_LENGTH]  # a wrapped error ends with the one that was raised
+    timing = {"started": time.time(), "seconds": 0.0, "seconds_per_trial": 0.0}
+    outcome = Outcome(FAILED, message=f"{type(error).__name__}: {said}")
+    return Done(trial, outcome, environment | {"timing": timing})
 
 
 def _group_digest(group: Group, environment: dict[str, Any]) -> str:
     """Names a checkpoint: the same trials in the same group of the same program on the same kind of machine."""
     identity = [[trial.digest for trial in group.trials], environment]
     return digest_of(identity)
-
-
-def _hooks(group: Group, checkpoint, progress: Silent, stop: threading.Event, chunk, save_every):
-    from stairwise.train.loop import Hooks
-
-    class Host(Hooks):
-        def compiling(self, stage):
-            progress.status(f"compiling {stage}")
-
-        def progress(self, stage, tick, max_ticks, metrics):
-            progress.ticks(f"{group.label} {stage}", tick, max_ticks, metrics)
-
-        def stop(self):
-            return stop.is_set()
-
-        def save(self, arrays, meta):
-            checkpoint.save(arrays, meta)
-
-        def load(self):
-            return checkpoint.load()
-
-    host = Host()
-    host.chunk, host.save_every = chunk, save_every
-    return host

@@ -162,11 +162,12 @@ def sweep(scratch: Path) -> None:
     """Removes what dead processes of this machine, or anybody more than an hour ago, left in the scratch folder."""
     for path in entries(scratch):
         with suppress(FileNotFoundError):  # its owner may finish while we look
-            if _abandoned(path):
+            if abandoned(path):
                 remove(path)
 
 
-def _abandoned(path: Path) -> bool:
+def abandoned(path: Path) -> bool:
+    """Whether a scratch file or folder belongs to nobody any more."""
     name = SCRATCH_NAME.fullmatch(path.name)
     if name is None:  # not ours, whoever put it there
         return False
@@ -205,13 +206,13 @@ def render(data: Any) -> bytes:
     >>> render({"b": float("inf"), "a": (1,)}).decode().split()
     ['{', '"a":', '[', '1', '],', '"b":', '{', '"$float":', '"inf"', '}', '}']
     """
-    return json.dumps(_plain(data), sort_keys=True, indent=1, allow_nan=False).encode() + b"\n"
+    return json.dumps(storable(data), sort_keys=True, indent=1, allow_nan=False).encode() + b"\n"
 
 
 def parse(text: bytes) -> Any:
     """What `render` was given (tuples come back as lists); ValueError when the text is not JSON."""
     try:
-        return json.loads(text.decode(), object_hook=_restore)
+        return json.loads(text.decode(), object_hook=restored)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -253,19 +254,21 @@ def read_sealed(path: Path) -> dict[str, Any]:
         raise Damaged(path.parent, f"{path.name}: {error}") from error
 
 
-def _plain(value: Any) -> Any:
+def storable(value: Any) -> Any:
+    """Plain JSON data: NumPy's values as Python's, NaN and infinities as {"$float": "nan"}."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): storable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [storable(item) for item in value]
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
-        return _plain(value.tolist())
+        return storable(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": str(value)}
     return value
 
 
-def _restore(data: dict[str, Any]) -> Any:
+def restored(data: dict[str, Any]) -> Any:
+    """The inverse of `storable`, for a JSON reader."""
     if data.keys() == {"$float"} and data["$float"] in ("nan", "inf", "-inf"):
         return float(data["$float"])
     return data

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from stairwise.lab.contract import Experiment, Trial
 
+Width = Callable[[Trial], int]
+
 
 @dataclass(frozen=True)
 class Group:
@@ -16,6 +18,11 @@ class Group:
     @property
     def experiment(self) -> Experiment:
         return self.trials[0].experiment
+
+    def halves(self) -> list["Group"]:
+        """The group as two, at the same width: each trial gives the same bits in either."""
+        half = len(self.trials) // 2
+        return [Group(self.trials[:half], self.width), Group(self.trials[half:], self.width)]
 
     @property
     def label(self) -> str:
@@ -39,11 +46,21 @@ def with_upstream(trials: Sequence[Trial]) -> list[Trial]:
     return list(ordered.values())
 
 
-def plan(trials: Sequence[Trial], stored: Callable[[Trial], bool], width: int) -> list[Group]:
-    """Groups of the trials that are not stored yet, in an order that lets every group start when it is reached.
+def cut(trials: Sequence[Trial], width: int) -> list[Group]:
+    """The trials of one program as groups of at most `width`."""
+    return [Group(tuple(trials[i : i + width]), width) for i in range(0, len(trials), width)]
 
-    Trials with the same static config share a program. The width is given, never derived from how many trials are
-    left, since bits depend on it.
+
+def plan(trials: Sequence[Trial], stored: Callable[[Trial], bool], width: int | Width) -> list[Group]:
+    """Groups of the trials that are not stored yet, in an order that lets every group start when it is reached."""
+    return [group for wave in waves(trials, stored, width) for group in wave]
+
+
+def waves(trials: Sequence[Trial], stored: Callable[[Trial], bool], width: int | Width) -> list[list[Group]]:
+    """As `plan`, in waves: the groups of one wave may run at the same time, once the waves before it are stored.
+
+    Trials with the same static config share a program. The width is given, for all or by program, never derived from
+    how many trials are left, since bits depend on it.
     """
     programs: dict[tuple[int, str], list[Trial]] = {}
     depth: dict[str, int] = {}
@@ -51,8 +68,9 @@ def plan(trials: Sequence[Trial], stored: Callable[[Trial], bool], width: int) -
         depth[trial.digest] = 1 + max((depth[needed.digest] for needed in trial.needs.values()), default=-1)
         if not stored(trial):
             programs.setdefault((depth[trial.digest], trial.program_key), []).append(trial)
-    groups = []
-    for (_, _), members in sorted(programs.items(), key=lambda item: item[0][0]):
-        step = 1 if members[0].experiment.study else width
-        groups += [Group(tuple(members[i : i + step]), step) for i in range(0, len(members), step)]
-    return groups
+    found: dict[int, list[Group]] = {}
+    for (level, _), members in sorted(programs.items(), key=lambda item: item[0][0]):
+        first = members[0]
+        step = 1 if first.experiment.study else width(first) if callable(width) else width
+        found.setdefault(level, []).extend(cut(members, step))
+    return list(found.values())

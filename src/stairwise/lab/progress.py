@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping
+from typing import Any
 
 
 class Silent:
@@ -20,6 +21,16 @@ class Silent:
     def finished(self, label: str, status: str) -> None:
         """One item is complete."""
 
+    def concluded(self, trial: Any, status: str, message: str, finals: Mapping[str, float]) -> None:
+        """A trial is stored: how it ended, and the last value of each metric."""
+        self.finished(trial.label, status)
+
+    def note(self, text: str) -> None:
+        """What to show beside the progress from now on."""
+
+    def warn(self, text: str) -> None:
+        """Something that should be read, once."""
+
     def end(self) -> None:
         """All work is done or abandoned."""
 
@@ -32,7 +43,7 @@ class Lines(Silent):
     def __init__(self):
         self.total = self.done = 0
         self.began = self.last = time.monotonic()
-        self.what = ""
+        self.what = self.aside = ""
 
     def begin(self, what: str, total: int, done: int) -> None:
         self.what, self.total, self.done = what, total, done
@@ -42,7 +53,7 @@ class Lines(Silent):
     def say(self, text: str) -> None:
         if time.monotonic() - self.last >= self.interval:
             self.last = time.monotonic()
-            print(f"[{self.done}/{self.total}] {text}", file=sys.stderr, flush=True)
+            print(f"[{self.done}/{self.total}] {text}{self.aside}", file=sys.stderr, flush=True)
 
     def ticks(self, label: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
         self.say(f"{label}: {tick}/{max_ticks}{first_metric(metrics)}")
@@ -50,6 +61,12 @@ class Lines(Silent):
     def finished(self, label: str, status: str) -> None:
         self.done += 1
         self.say(f"{label}: {status}")
+
+    def note(self, text: str) -> None:
+        self.aside = f"  |  {text}"
+
+    def warn(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
     def end(self) -> None:
         if self.total > self.already and time.monotonic() - self.began > 2:
@@ -72,15 +89,16 @@ class Live(Silent):
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
+            TextColumn("{task.fields[aside]}", markup=False),
             console=Console(stderr=True),
             transient=True,
         )
         self.current = ""
 
     def begin(self, what: str, total: int, done: int) -> None:
-        self.items = self.bars.add_task(what, total=total, completed=done, note="", rate="")
-        self.item = self.bars.add_task("", total=1, visible=False, note="", rate="")
+        self.items = self.bars.add_task(what, total=total, completed=done, note="", rate="", aside="")
+        self.item = self.bars.add_task("", total=1, visible=False, note="", rate="", aside="")
         self.bars.start()
 
     def status(self, text: str) -> None:
@@ -97,6 +115,12 @@ class Live(Silent):
 
     def finished(self, label: str, status: str) -> None:
         self.bars.advance(self.items)
+
+    def note(self, text: str) -> None:
+        self.bars.update(self.items, aside=text)
+
+    def warn(self, text: str) -> None:
+        self.bars.console.print(text, markup=False, highlight=False)
 
     def end(self) -> None:
         self.bars.stop()

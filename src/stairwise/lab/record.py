@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 FORMAT = 1
+FAILED = "failed"  # the status of a trial that raised: a record, but not a result
 CONFIG, METRICS, ARRAYS, RUN = "config.json", "metrics.parquet", "arrays.safetensors", "run.json"
 # the fields of run.json that the store writes itself
 RESERVED = ("format", "status", "message", "files", "seal")
@@ -55,13 +55,18 @@ def encode_trial(trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> dict
     if taken:
         raise ValueError(f"run: {', '.join(taken)} cannot be set, the store writes {', '.join(RESERVED)} itself")
     files = {
-        CONFIG: render({**trial.identity, "arm": trial.arm}),
+        CONFIG: describe(trial),
         METRICS: _encode_metrics(outcome),
         ARRAYS: encode_arrays(outcome.arrays),
     }
     facts = {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()}
     ending = {"format": FORMAT, "status": outcome.status, "message": outcome.message, "files": facts}
     return {**files, RUN: seal({**run, **ending})}
+
+
+def describe(trial: Trial) -> bytes:
+    """The content of config.json."""
+    return render({**trial.identity, "arm": trial.arm})
 
 
 def _digest(description: Mapping[str, Any]) -> str:
@@ -132,6 +137,11 @@ class StoredTrial:
         if place != list(path.parts[-3:]) or not NAME.fullmatch(stored.experiment):
             raise Damaged(path, f"{CONFIG} describes another trial, {stored.experiment} {stored.digest}")
         return stored
+
+    @classmethod
+    def entered(cls, path: Path, config: dict[str, Any], run: dict[str, Any], **fields: Any) -> "StoredTrial":
+        """A trial as an index has it; nothing is opened."""
+        return cls(path, config=_attributes(config), config_dict=config, status=run["status"], run=run, **fields)
 
     def check(self) -> None:
         """Damaged unless every file is as it was written."""
@@ -215,6 +225,19 @@ class StoredTrial:
             raise Damaged(self.path, f"{ARRAYS}: {error}") from error
 
 
+class Fields:
+    """The fields of a config whose experiment is not known, as attributes; made when asked for."""
+
+    def __init__(self, fields: dict[str, Any]):
+        self.__dict__["fields of the config"] = fields
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__.get("fields of the config", {})
+        if name not in fields:
+            raise AttributeError(f"the config has no field {name} (it has {', '.join(fields)})")
+        return _attributes(fields[name])
+
+
 def _is(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{value!r} is not of type {kind.__name__}")
@@ -237,7 +260,7 @@ def _read_checked(path: Path, run: Mapping[str, Any]) -> bytes:
 def _attributes(value: Any) -> Any:
     """Plain JSON with a config's access: fields as attributes, lists as tuples."""
     if isinstance(value, dict):
-        return SimpleNamespace(**{name: _attributes(item) for name, item in value.items()})
+        return Fields(value)
     if isinstance(value, list):
         return tuple(_attributes(item) for item in value)
     return value

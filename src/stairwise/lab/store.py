@@ -5,20 +5,19 @@ runs/<id>.json                           what a command asked for: a list of tri
 verdicts/<paper>/<claim>/<digest>.json   what a claim's check found at one config
 checkpoints/<digest>.safetensors         unfinished work
 damaged/                                 trial folders that were found damaged and have been replaced
+index/                                   a copy of what the trials say, to list thousands at once, see `index`
+identity                                 a random word, by which machines that share the folder know it
 tmp/                                     what is being written
 
 Any number of processes, on any number of machines that share the folder, may use it at once without locks: a trial is
 written aside and renamed to its place, and where two write the same one the second gives way.
 """
 
-import errno
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,36 +28,35 @@ from stairwise.lab.files import (
     StoreError,
     entries,
     explained,
-    read_sealed,
     remove,
     replace_file,
     scratch_name,
     seal,
     sweep,
     sync_folder,
+    unseal,
     write_file,
 )
-from stairwise.lab.record import FORMAT, NAME, StoredTrial, encode_trial
-
-DIGEST = re.compile(r"[0-9a-f]{8,64}")
-RUN_ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
-RUN_FIELDS = ("experiment", "preset", "command", "trials", "started", "seconds")
-OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """What one command asked for. `seconds` is None while it runs, and stays so when it was interrupted."""
-
-    id: str
-    path: Path
-    experiment: str
-    preset: str
-    command: Any
-    trials: list[str]
-    started: Any
-    seconds: float | None
-    record: dict[str, Any]  # all of it, with whatever else the command wrote down
+from stairwise.lab.index import Index
+from stairwise.lab.record import CONFIG, FORMAT, NAME, RUN, StoredTrial, describe, encode_trial
+from stairwise.lab.stored import (
+    DIGEST,
+    RUN_FIELDS,
+    RUN_ID,
+    StoredRun,
+    below,
+    damages,
+    is_good,
+    is_result,
+    new_id,
+    open_run,
+    open_trial,
+    open_verdict,
+    renamed,
+    same_ending,
+    undamaged,
+    valid,
+)
 
 
 @dataclass(frozen=True)
@@ -104,38 +102,65 @@ class Store:
     # --- trials ---------------------------------------------------------------------------------------------------
 
     def has(self, trial: Trial) -> bool:
-        """Whether the trial is there, complete and undamaged: every byte is checked."""
-        return _is_good(self._folder(trial))
+        """Whether the trial's result is there, complete and undamaged: every byte is checked.
+
+        A trial that failed is recorded and has no result; `peek` shows it.
+        """
+        return is_result(self.peek(trial))
+
+    def peek(self, trial: Trial) -> StoredTrial | None:
+        """The stored trial, however it ended; None where there is none, or a damaged one."""
+        return next(undamaged(open_trial, [self._folder(trial)]), None)
 
     def write(self, trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> Path:
         """Stores a trial, whole or not at all, and returns its folder.
 
-        A good folder that is there already stays; a damaged one is moved to damaged/ and replaced.
+        A good folder that is there already stays; a damaged one is moved to damaged/ and replaced; the record of a
+        failure gives way.
         """
-        final = self._folder(trial)
-        if _is_good(final):
-            return final
-        files = encode_trial(trial, outcome, run)
-        temporary = self._scratch / scratch_name()
+        if self.has(trial):
+            return self._folder(trial)
+        return self.put(trial, encode_trial(trial, outcome, run))
+
+    def put(self, trial: Trial, files: Mapping[str, bytes]) -> Path:
+        """As `write`, of files that `encode_trial` has made, perhaps in another process."""
+        ending = unseal(files[RUN])
+        if files[CONFIG] != describe(trial):
+            raise StoreError(f"what was sent as trial {trial.digest} describes another one")
+        final, temporary = self._folder(trial), self._scratch / scratch_name()
         try:
             with explained(f"store trial {trial.digest} in {self.root}"):
                 temporary.mkdir(parents=True)
                 for name, data in files.items():
                     write_file(temporary / name, data)
                 sync_folder(temporary)
-                self._publish(temporary, final)
+                self._publish(temporary, final, ending)
         finally:
             remove(temporary)
         return final
 
-    def _publish(self, temporary: Path, final: Path) -> None:
+    def _publish(self, temporary: Path, final: Path, ending: Mapping[str, Any]) -> None:
         """Renames a complete folder to its place, unless a good one has got there first."""
         final.parent.mkdir(parents=True, exist_ok=True)
-        while not _renamed(temporary, final):
-            if _is_good(final):
+        while not renamed(temporary, final):
+            there = next(undamaged(open_trial, [final]), None)
+            if there is None:
+                self._set_aside(final)
+            elif is_result(there) or same_ending(there, ending):
                 return
-            self._set_aside(final)
+            else:
+                self._drop_failure(final)
         sync_folder(final.parent)
+
+    def _drop_failure(self, folder: Path) -> None:
+        """Removes the record of a failure; a result that another process has put there meanwhile goes back."""
+        taken = self._scratch / scratch_name() / folder.parent.relative_to(self.root / "trials") / folder.name
+        taken.parent.mkdir(parents=True)
+        with suppress(FileNotFoundError):  # another process has moved it
+            os.rename(folder, taken)
+        if is_result(next(undamaged(open_trial, [taken]), None)):
+            renamed(taken, folder)
+        remove(taken.parents[2])
 
     def _set_aside(self, folder: Path) -> None:
         """Moves a damaged folder out of the way; one that another process has repaired meanwhile goes back."""
@@ -144,9 +169,9 @@ class Store:
         aside.parent.mkdir(parents=True)
         with suppress(FileNotFoundError):  # another process has moved it
             os.rename(folder, aside)
-        if _is_good(aside):
-            _renamed(aside, folder)
-        if not any(entries(aside.parent)) or _is_good(aside):
+        if is_good(aside):
+            renamed(aside, folder)
+        if not any(entries(aside.parent)) or is_good(aside):
             remove(box)
 
     def read(self, trial: Trial | str) -> StoredTrial:
@@ -154,10 +179,10 @@ class Store:
         if isinstance(trial, Trial):
             digest, folders = trial.digest, [self._folder(trial)]
         else:
-            digest = _valid("digest", trial, DIGEST)
-            folders = [experiment / digest for experiment in _leaves(self.root / "trials", 2)]
+            digest = valid("digest", trial, DIGEST)
+            folders = [experiment / digest for experiment in below(self.root / "trials", 2)]
         for folder in filter(os.path.lexists, folders):
-            stored = _open_trial(folder)
+            stored = open_trial(folder)
             return stored.of(trial) if isinstance(trial, Trial) else stored
         raise StoreError(f"trial {digest} is not in the store {self.root}")
 
@@ -166,27 +191,45 @@ class Store:
 
         Of an Experiment: those that it could ask for as it is now, with their typed configs.
         """
-        return self._select(name, _open_trial)
+        return self._select(name, open_trial)
 
     def glance(self, name: str | Experiment | None = None) -> list[StoredTrial]:
         """As `trials`, but quick: metrics and arrays are not opened, only their sizes compared.
 
         They are checked when first used, so that nothing damaged is believed.
         """
-        return self._select(name, StoredTrial.open)
+        return list(self.glances(name))
+
+    def glances(self, name: str | Experiment | None = None) -> Iterator[StoredTrial]:
+        """As `glance`, one by one."""
+        return self._typed(name, self.index().records(_name(name), StoredTrial.open))
+
+    def survey(self, name: str | None = None) -> Iterator[StoredTrial]:
+        """As `trials`, one by one, with the bytes of those checked that have not been entered in the index since."""
+        return self.index().records(name, open_trial)
 
     def _select(self, name: str | Experiment | None, read: Callable[[Path], StoredTrial]) -> list[StoredTrial]:
-        if not isinstance(name, Experiment):
-            return list(_undamaged(read, self._places(name)))
-        typed = (trial.typed(name) for trial in _undamaged(read, self._places(name.name)))
-        return [trial for trial in typed if trial is not None]
+        return list(self._typed(name, undamaged(read, self._places(_name(name)))))
 
-    def damaged(self) -> list[tuple[Path, str]]:
-        """Everything in the store that is not believed (trial folders, runs, verdicts), and why."""
+    def _typed(self, name: str | Experiment | None, found: Iterable[StoredTrial]) -> Iterator[StoredTrial]:
+        for trial in found:
+            typed = trial.typed(name) if isinstance(name, Experiment) else trial
+            if typed is not None:
+                yield typed
+
+    def index(self) -> Index:
+        """The index of the trials."""
+        return Index(self.root, self._places, open_trial)
+
+    def damaged(self, *, again: bool = True) -> list[tuple[Path, str]]:
+        """Everything in the store that is not believed (trial folders, runs, verdicts), and why.
+
+        Unless `again`, trials that are entered in the index and whose files have not changed since are not read.
+        """
         return [
-            *_damages(_open_trial, self._places(None)),
-            *_damages(_open_run, entries(self.root / "runs")),
-            *_damages(_open_verdict, _leaves(self.root / "verdicts", 3)),
+            *damages(open_trial, self._places(None) if again else self.index().missing()),
+            *damages(open_run, entries(self.root / "runs")),
+            *damages(open_verdict, below(self.root / "verdicts", 3)),
         ]
 
     def find(self, prefix: str) -> StoredTrial | StoredRun:
@@ -198,19 +241,19 @@ class Store:
         if len(found) > 1:
             some = ", ".join(path.stem for path in found[:6]) + (", ..." if len(found) > 6 else "")
             raise StoreError(f"{prefix!r} is ambiguous, {len(found)} trials and runs begin with it: {some}")
-        return _open_run(found[0]) if found[0].parent == self.root / "runs" else _open_trial(found[0])
+        return open_run(found[0]) if found[0].parent == self.root / "runs" else open_trial(found[0])
 
     def _folder(self, trial: Trial) -> Path:
-        return self.root / "trials" / _valid("experiment", trial.experiment.name, NAME) / trial.digest
+        return self.root / "trials" / valid("experiment", trial.experiment.name, NAME) / trial.digest
 
     def _places(self, name: str | None) -> Iterable[Path]:
         """Where trial folders should be, and whatever else lies in their way."""
         if name is None:
-            return _leaves(self.root / "trials", 3)
+            return below(self.root / "trials", 3)
         if "/" in name:
-            return entries(self.root / "trials" / _valid("name", name, NAME))
-        _valid("name", f"{name}/any", NAME)
-        return _leaves(self.root / "trials" / name, 2)
+            return entries(self.root / "trials" / valid("name", name, NAME))
+        valid("name", f"{name}/any", NAME)
+        return below(self.root / "trials" / name, 2)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
@@ -222,14 +265,14 @@ class Store:
         missing = [name for name in RUN_FIELDS if name not in record]
         if missing:
             raise ValueError(f"run record: {', '.join(missing)} missing (fields: {', '.join(RUN_FIELDS)})")
-        id = _valid("id", record.get("id") or _new_id(), RUN_ID)
+        id = valid("id", record.get("id") or new_id(), RUN_ID)
         with explained(f"store run {id} in {self.root}"):
             replace_file(self.root / "runs" / f"{id}.json", seal({**record, "id": id, "format": FORMAT}), self._scratch)
         return id
 
     def runs(self) -> list[StoredRun]:
         """The undamaged runs, oldest first."""
-        return list(_undamaged(_open_run, entries(self.root / "runs")))
+        return list(undamaged(open_run, entries(self.root / "runs")))
 
     # --- verdicts -------------------------------------------------------------------------------------------------
 
@@ -243,97 +286,48 @@ class Store:
     def read_verdict(self, claim: str, digest: str) -> dict[str, Any] | None:
         """The data as written; None where there is none, or a damaged one."""
         try:
-            return _open_verdict(self._verdict(claim, digest))["data"]
+            return open_verdict(self._verdict(claim, digest))["data"]
         except Damaged:
             return None
 
     def verdicts(self) -> list[dict[str, Any]]:
         """The data of every undamaged verdict, each with its `claim` and `digest`."""
-        found = _undamaged(_open_verdict, _leaves(self.root / "verdicts", 3))
+        found = undamaged(open_verdict, below(self.root / "verdicts", 3))
         return [{**verdict["data"], "claim": verdict["claim"], "digest": verdict["digest"]} for verdict in found]
 
     def _verdict(self, claim: str, digest: str) -> Path:
-        return self.root / "verdicts" / _valid("claim", claim, NAME) / f"{_valid('digest', digest, DIGEST)}.json"
+        return self.root / "verdicts" / valid("claim", claim, NAME) / f"{valid('digest', digest, DIGEST)}.json"
+
+    # --- other machines -----------------------------------------------------------------------------------------------
+
+    def identity(self) -> str:
+        """The random word that marks this folder; made when first asked for."""
+        temporary = self._scratch / scratch_name()
+        with explained(f"use the store {self.root}"):
+            if self.read_identity() is None:
+                self._scratch.mkdir(parents=True, exist_ok=True)
+                write_file(temporary, secrets.token_hex(16).encode())
+                try:
+                    with suppress(FileExistsError):
+                        os.link(temporary, self.root / "identity")
+                finally:
+                    remove(temporary)
+        return self.read_identity() or ""
+
+    def read_identity(self) -> str | None:
+        """The same word, where the folder is here and has one."""
+        try:
+            return (self.root / "identity").read_text()
+        except OSError:
+            return None
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 
     def checkpoint(self, digest: str) -> Checkpoint:
         """The place for a checkpoint of the work with this digest."""
-        name = f"{_valid('digest', digest, DIGEST)}.safetensors"
+        name = f"{valid('digest', digest, DIGEST)}.safetensors"
         return Checkpoint(self.root / "checkpoints" / name, self._scratch)
 
 
-# --- one entry of the store -------------------------------------------------------------------------------------------
-
-
-def _open_trial(folder: Path) -> StoredTrial:
-    trial = StoredTrial.open(folder)
-    trial.check()
-    return trial
-
-
-def _open_run(path: Path) -> StoredRun:
-    record = read_sealed(path)
-    if record.get("id") != path.stem or any(name not in record for name in RUN_FIELDS):
-        raise Damaged(path.parent, f"{path.name}: not a run")
-    return StoredRun(path.stem, path, record=record, **{name: record[name] for name in RUN_FIELDS})
-
-
-def _open_verdict(path: Path) -> dict[str, Any]:
-    verdict = read_sealed(path)
-    claim, digest = "/".join(path.parts[-3:-1]), path.stem
-    if (verdict.get("claim"), verdict.get("digest")) != (claim, digest) or not isinstance(verdict.get("data"), dict):
-        raise Damaged(path.parent, f"{path.name}: not a verdict on {claim}")
-    return verdict
-
-
-def _undamaged(read: Callable[[Path], Any], paths: Iterable[Path]) -> Iterator[Any]:
-    for path in paths:
-        with suppress(Damaged):
-            yield read(path)
-
-
-def _damages(read: Callable[[Path], Any], paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    for path in paths:
-        try:
-            read(path)
-        except Damaged as error:
-            yield path, error.reason
-
-
-def _is_good(folder: Path) -> bool:
-    return any(_undamaged(_open_trial, [folder]))
-
-
-# --- names and places -------------------------------------------------------------------------------------------------
-
-
-def _valid(what: str, text: str, pattern: re.Pattern[str]) -> str:
-    """The text, where it is safe as part of a path."""
-    if not pattern.fullmatch(text):
-        raise StoreError(f"{what}={text!r} must be of the form {pattern.pattern}")
-    return text
-
-
-def _new_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
-
-
-def _leaves(folder: Path, depth: int) -> Iterator[Path]:
-    """Everything `depth` levels down, and whatever above that is no folder."""
-    for path in entries(folder):
-        if depth > 1 and os.path.isdir(path):
-            yield from _leaves(path, depth - 1)
-        else:
-            yield path
-
-
-def _renamed(folder: Path, place: Path) -> bool:
-    """Renames a folder unless its place is taken."""
-    try:
-        os.rename(folder, place)
-    except OSError as error:
-        if error.errno not in OCCUPIED:
-            raise
-        return False
-    return True
+def _name(wanted: str | Experiment | None) -> str | None:
+    return wanted.name if isinstance(wanted, Experiment) else wanted

@@ -4,9 +4,12 @@ import math
 import statistics
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
-from stairwise.lab.config import Config, leaves
+from stairwise.lab.config import Config, ConfigError, leaves
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
@@ -25,15 +28,23 @@ def listing(papers: Sequence[Paper], store: Store) -> dict[str, Any]:
     return {"store": str(store.root), "papers": [_paper(paper, stored) for paper in papers]}
 
 
-def by_experiment(store: Store) -> dict[str, list[StoredTrial]]:
-    """The stored trials under their experiment's name."""
-    found: dict[str, list[StoredTrial]] = {}
-    for record in store.glance():
-        found.setdefault(record.experiment, []).append(record)
+class Tally(NamedTuple):
+    """How many trials of an experiment are stored, and what they cost."""
+
+    trials: int = 0
+    seconds: float = 0.0
+
+
+def by_experiment(store: Store) -> dict[str, Tally]:
+    """What is stored under each experiment's name."""
+    found: dict[str, Tally] = {}
+    for record in store.glances():
+        before = found.get(record.experiment, Tally())
+        found[record.experiment] = Tally(before.trials + 1, before.seconds + seconds_of(record.run))
     return found
 
 
-def _paper(paper: Paper, stored: Mapping[str, list[StoredTrial]]) -> dict[str, Any]:
+def _paper(paper: Paper, stored: Mapping[str, Tally]) -> dict[str, Any]:
     return {
         "id": paper.id,
         "title": paper.title,
@@ -41,7 +52,7 @@ def _paper(paper: Paper, stored: Mapping[str, list[StoredTrial]]) -> dict[str, A
         "year": paper.year,
         "venue": paper.venue,
         "summary": paper.summary,
-        "experiments": [_experiment(each, stored.get(each.name, [])) for each in paper.experiments],
+        "experiments": [_experiment(each, stored.get(each.name, Tally())) for each in paper.experiments],
         "figures": [
             {"id": each.id, "experiment": each.experiment, "caption": each.caption, "headline": each.headline}
             for each in paper.figures
@@ -50,7 +61,7 @@ def _paper(paper: Paper, stored: Mapping[str, list[StoredTrial]]) -> dict[str, A
     }
 
 
-def _experiment(experiment: Experiment, stored: Sequence[StoredTrial]) -> dict[str, Any]:
+def _experiment(experiment: Experiment, stored: Tally) -> dict[str, Any]:
     return {
         "id": experiment.id,
         "name": experiment.name,
@@ -58,8 +69,8 @@ def _experiment(experiment: Experiment, stored: Sequence[StoredTrial]) -> dict[s
         "presets": {name: _preset(preset) for name, preset in experiment.presets.items()},
         "figures": [figure.id for figure in experiment.figures],
         "fields": fields(experiment.Config()),
-        "stored": len(stored),
-        "seconds": round(sum(seconds_of(record.run) for record in stored), 3),
+        "stored": stored.trials,
+        "seconds": round(stored.seconds, 3),
     }
 
 
@@ -119,15 +130,86 @@ def _type_name(kind: Any) -> str:
 # --- runs and trials --------------------------------------------------------------------------------------------------
 
 
-def runs_listing(store: Store, name: str | None = None, *, trials: bool = False) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Filter:
+    """Which runs, or which trials, are wanted."""
+
+    name: str | None = None
+    preset: str | None = None
+    status: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
+    since: float | None = None
+    last: int | None = None
+
+    @classmethod
+    def of(cls, name, preset=None, status=None, where=None, since=None, last=None) -> "Filter":
+        """From a command line's words."""
+        if last is not None and last < 1:
+            raise ConfigError(f"last={last} must be at least 1")
+        if preset is not None and (status or where):
+            raise ConfigError(f"preset={preset} selects runs; status and where select trials")
+        pairs = []
+        for word in where or ():
+            path, _, value = word.partition("=")
+            if not path or not value:
+                raise ConfigError(f"where={word} must be written as field=value")
+            pairs.append((path, value))
+        try:
+            moment = None if since is None else datetime.fromisoformat(since).replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            raise ConfigError(f"since={since} must be a date, such as 2026-11-15") from None
+        return cls(name, preset, status, tuple(pairs), moment, last)
+
+    @property
+    def of_trials(self) -> bool:
+        """Whether it selects by what only trials have."""
+        return bool(self.status or self.where)
+
+    def run(self, run: StoredRun) -> bool:
+        named = self.name is None or f"{run.experiment}/".startswith(f"{self.name}/")
+        recent = self.since is None or (isinstance(run.started, (int, float)) and run.started >= self.since)
+        return named and recent and self.preset in (None, run.preset)
+
+    def trial(self, record: StoredTrial) -> bool:
+        if self.status not in (None, record.status) or (self.since or 0) > (started_of(record) or 0):
+            return False
+        if not self.where:
+            return True
+        config = {**flat(record.config_dict), "seed": record.seed, "arm": record.arm}
+        return all(path in config and _same(config[path], value) for path, value in self.where)
+
+    def runs(self, store: Store) -> list[StoredRun]:
+        return self._last([run for run in store.runs() if self.run(run)])
+
+    def trials(self, store: Store) -> list[StoredTrial]:
+        found = [record for record in store.survey(self.name) if self.trial(record)]
+        return found if self.last is None else self._last(sorted(found, key=lambda each: started_of(each) or 0))
+
+    def _last(self, found: list[Any]) -> list[Any]:
+        return found if self.last is None else found[-self.last :]
+
+
+def _same(value: Any, text: str) -> bool:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value)) == text.replace(" ", "")
+    if isinstance(value, bool):
+        return str(value).lower() == text.lower()
+    with suppress(ValueError):
+        return isinstance(value, (int, float)) and float(text) == value
+    return str(value) == text
+
+
+def started_of(record: StoredTrial) -> float | None:
+    found = flat(record.run).get("timing.started")
+    return found if isinstance(found, (int, float)) else None
+
+
+def runs_listing(store: Store, chosen: Filter | str | None = None, *, trials: bool = False) -> list[dict[str, Any]]:
     """The stored runs, or the trials, of a paper, of an experiment or of all; oldest run first."""
+    chosen = chosen if isinstance(chosen, Filter) else Filter(chosen)
     if trials:
-        return finite([trial_line(record) for record in store.trials(name)])
-    return finite([run_line(run) for run in store.runs() if _named(run, name)])
-
-
-def _named(run: StoredRun, name: str | None) -> bool:
-    return name is None or f"{run.experiment}/".startswith(f"{name}/")
+        return finite([trial_line(record) for record in chosen.trials(store)])
+    return finite([run_line(run) for run in chosen.runs(store)])
 
 
 def run_line(run: StoredRun) -> dict[str, Any]:
@@ -152,7 +234,7 @@ def trial_line(record: StoredTrial) -> dict[str, Any]:
         "seed": record.seed,
         "status": record.status,
         "message": record.run.get("message", ""),
-        "started": flat(record.run).get("timing.started"),
+        "started": started_of(record),
         "seconds": seconds_of(record.run),
         "device": record.run.get("device"),
     }

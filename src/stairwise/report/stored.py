@@ -11,14 +11,15 @@ from rich.text import Text
 from stairwise.lab.files import StoreError
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
-from stairwise.report.listing import difference, run_data, runs_listing, trial_data
+from stairwise.report.listing import Filter, difference, run_data, runs_listing, trial_data
 from stairwise.report.terminal import cells, heading, new_table, open_console, print_json, print_pairs, print_rows
 from stairwise.report.words import device_of, duration, flat, moment, number, plain, seconds_of
 
 
-def runs_table(store: Store, name: str | None = None) -> None:
+def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
     """What commands have run, oldest first."""
-    rows = runs_listing(store, name)
+    chosen = wanted if isinstance(wanted, Filter) else Filter(wanted)
+    rows = runs_listing(store, chosen)
     table = new_table(
         "run", "experiment", "preset", "trials", "started (UTC)", "took", "command",
         right=("trials", "took"), wrap=("command",),
@@ -29,13 +30,14 @@ def runs_table(store: Store, name: str | None = None) -> None:
             *cells([row["id"], row["experiment"], row["preset"], len(row["trials"])]),
             *cells([moment(row["started"]), took, row["command"]]),
         )
-    _print_or_say(table, rows, f"no runs{_of(name)} in the store {store.root}")
+    _print_or_say(table, rows, f"no runs{_of(chosen)} in the store {store.root}")
     _name_damaged(store)
 
 
-def trials_table(store: Store, name: str | None = None) -> None:
+def trials_table(store: Store, wanted: Filter | str | None = None) -> None:
     """What is stored, one line a trial."""
-    records = store.trials(name)
+    chosen = wanted if isinstance(wanted, Filter) else Filter(wanted)
+    records = chosen.trials(store)
     table = new_table(
         "trial", "experiment", "arm", "seed", "status", "took", "device", right=("seed", "took"), wrap=("arm", "device")
     )
@@ -44,19 +46,20 @@ def trials_table(store: Store, name: str | None = None) -> None:
             *cells([record.digest, record.experiment, record.arm, record.seed, record.status]),
             *cells([duration(seconds_of(record.run)), device_of(record.run)]),
         )
-    _print_or_say(table, records, f"no trials{_of(name)} in the store {store.root}")
+    _print_or_say(table, records, f"no trials{_of(chosen)} in the store {store.root}")
     _name_damaged(store)
 
 
 def _name_damaged(store: Store) -> None:
     """What lies in the store and is not believed."""
     console = open_console()
-    for path, why in store.damaged():
+    for path, why in store.damaged(again=False):
         console.print(Text(plain(f"damaged, skipped: {path.relative_to(store.root)}: {why}")))
 
 
-def _of(name: str | None) -> str:
-    return f" of {name}" if name else ""
+def _of(chosen: Filter) -> str:
+    kind = " of this kind" if chosen != Filter(chosen.name) else ""
+    return f"{kind} of {chosen.name}" if chosen.name else kind
 
 
 def _print_or_say(table: Table, rows: Sequence[Any], otherwise: str) -> None:

@@ -9,13 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from stairwise.lab.contract import KINDS, STATUSES, TIERS, Experiment, Paper
-from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
-from stairwise.report.listing import by_experiment, listing, runs_listing
+from stairwise.report.listing import Tally, by_experiment, listing, runs_listing
 from stairwise.report.stored import diff, runs_table, show, trials_table
 from stairwise.report.terminal import cells, heading, new_table, open_console, print_rows
-from stairwise.report.words import counted, duration, margin, number, plain, required, seconds_of
+from stairwise.report.words import counted, duration, margin, number, plain, required
 
 __all__ = ["diff", "ledger_table", "listing", "papers_table", "runs_listing", "runs_table", "show", "trials_table"]
 
@@ -46,7 +45,7 @@ def papers_table(papers: Sequence[Paper], store: Store) -> None:
             wrap=("arms x seeds", "figures", "what it runs"),
         )  # fmt: skip
         for experiment in paper.experiments:
-            table.add_row(*cells(_experiment_cells(experiment, stored.get(experiment.name, []))))
+            table.add_row(*cells(_experiment_cells(experiment, stored.get(experiment.name, Tally()))))
         console.print(table)
         console.print()
         for name, order in (("tier", TIERS), ("kind", KINDS)):
@@ -57,12 +56,11 @@ def papers_table(papers: Sequence[Paper], store: Store) -> None:
     console.print(Text(f"store: {plain(store.root)}", style="dim"))
 
 
-def _experiment_cells(experiment: Experiment, stored: Sequence[StoredTrial]) -> list[str]:
+def _experiment_cells(experiment: Experiment, stored: Tally) -> list[str]:
     presets = [f"{name} {len(preset.arms)}x{preset.seeds}" for name, preset in experiment.presets.items()]
-    cost = sum(seconds_of(record.run) for record in stored)
     figures = " ".join(figure.id for figure in experiment.figures)
-    spent = duration(cost) if stored else "-"
-    return [experiment.name, ", ".join(presets), f"{len(stored)}", spent, figures, experiment.says]
+    spent = duration(stored.seconds) if stored.trials else "-"
+    return [experiment.name, ", ".join(presets), f"{stored.trials}", spent, figures, experiment.says]
 
 
 # --- verify -----------------------------------------------------------------------------------------------------------

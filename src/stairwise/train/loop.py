@@ -2,8 +2,9 @@
 
 A `Program` holds the compiled functions of a list of stages at one group width. Width 1 runs a trial as written; a
 larger width vmaps the stage's functions over trials that share one tick counter, freezes members that are done, and
-ends when all are. The inner loop has a traced length, so chunk sizes and measuring points never change the compiled
-code, and with it never the bits. Between chunks, about twice a second, the host gets control back.
+ends when all are; with `shards` the trials are spread over that many local devices. The inner loop has a traced length,
+so chunk sizes and measuring points never change the compiled code, and with it never the bits. Between chunks, about
+twice a second, the host gets control back.
 """
 
 import time
@@ -13,12 +14,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from stairwise.train.keys import at, role_key
 from stairwise.train.stage import Outcome, Stage, pack, unpack
 
 CHUNK_SECONDS = 0.5
 LONGEST_CHUNK = 1_000_000
+SHARED, MEMBERS = PartitionSpec(), PartitionSpec("trials")
 
 
 class Interrupted(Exception):
@@ -67,14 +70,21 @@ class Loop(NamedTuple):
     ended: Any
 
 
-class Program:
-    """The compiled form of a list of stages at one group width."""
+LOOP = Loop(SHARED, MEMBERS, MEMBERS, MEMBERS)
 
-    def __init__(self, stages: Sequence[Stage], width: int = 1):
+
+class Program:
+    """The compiled form of a list of stages at one group width, on one device or spread over `shards` of them."""
+
+    def __init__(self, stages: Sequence[Stage], width: int = 1, shards: int = 1):
         if width < 1:
             raise ValueError(f"width={width} must be at least 1 (Program)")
+        if not 1 <= shards <= jax.local_device_count() or width % shards:
+            most = jax.local_device_count()
+            raise ValueError(f"shards={shards} must lie in 1..{most} and divide width={width} (Program)")
         self.width = width
-        self.stages = [_Compiled(stage, width) for stage in stages]
+        self.mesh = Mesh(np.array(jax.local_devices()[:shards]), ("trials",)) if shards > 1 else None
+        self.stages = [_Compiled(stage, width, self.mesh) for stage in stages]
 
     def run(self, members: Sequence[Member], hooks: Hooks | None = None) -> list[Outcome]:
         """Run up to `width` trials side by side; a short group is filled with dummies that never run."""
@@ -86,14 +96,14 @@ class Program:
 class _Compiled:
     """One stage's functions, lifted to the group width and jitted."""
 
-    def __init__(self, stage: Stage, width: int):
+    def __init__(self, stage: Stage, width: int, mesh: Mesh | None = None):
         self.stage = stage
         self.lift: Callable[..., Any] = _alone if width == 1 else jax.vmap
-        self.init = jax.jit(self._init)
-        self.advance = jax.jit(self._advance, donate_argnums=1)
-        self.measure = jax.jit(self._measure)
-        self.snapshot = jax.jit(self.lift(stage.snapshot)) if stage.snapshot else None
-        self.finish = jax.jit(self._finish) if stage.finish else None
+        self.init = jax.jit(_spread(mesh, self._init))
+        self.advance = jax.jit(_spread(mesh, self._advance, (MEMBERS, LOOP, SHARED), LOOP), donate_argnums=1)
+        self.measure = jax.jit(_spread(mesh, self._measure))
+        self.snapshot = jax.jit(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
+        self.finish = jax.jit(_spread(mesh, self._finish)) if stage.finish else None
 
     def keys(self, numbers, role: str):
         return self.lift(lambda seed: role_key(seed, f"{self.stage.name}/{role}"))(numbers["seed"])
@@ -132,6 +142,16 @@ class _Compiled:
         return self.lift(self.stage.finish)(numbers, state, self.keys(numbers, "finish"))
 
 
+def _spread(mesh: Mesh | None, function: Callable[..., Any], takes: Any = MEMBERS, gives: Any = MEMBERS):
+    """The function on every device's share of the trials; each device runs its own loop and waits for no other.
+
+    The tick counter that comes back is one device's own; the host, which knows how far it asked, sets it.
+    """
+    if mesh is None:
+        return function
+    return jax.shard_map(function, mesh=mesh, in_specs=takes, out_specs=gives, check_vma=False)
+
+
 def _alone(function: Callable[..., Any], in_axes: Any = 0) -> Callable[..., Any]:
     return function
 
@@ -167,7 +187,14 @@ class _Group:
     def stack(self, values: Sequence[Any]):
         """The members' values as one array; JAX's default types (a Python float stays weakly typed for no one)."""
         stacked = jnp.stack([jnp.asarray(value) for value in values])
-        return stacked if self.shape else stacked[0]
+        return self.place(stacked) if self.shape else stacked[0]
+
+    def place(self, value, spec: PartitionSpec = MEMBERS):
+        mesh = self.program.mesh
+        return value if mesh is None else jax.device_put(value, NamedSharding(mesh, spec))
+
+    def tick(self, t: int):
+        return self.place(jnp.int32(t), SHARED)
 
     def run(self) -> list[Outcome]:
         start, loop = self.resume()
@@ -182,7 +209,8 @@ class _Group:
                 self.running = self.sound.copy()
                 self.hooks.compiling(compiled.stage.name)
                 state = compiled.init(self.numbers, self.carry)
-                loop = Loop(jnp.int32(0), state, self.device(self.running), jnp.full(self.shape, -1, dtype=jnp.int32))
+                never = self.place(jnp.full(self.shape, -1, dtype=jnp.int32))
+                loop = Loop(self.tick(0), state, self.device(self.running), never)
             loop = self.run_stage(index, compiled, loop)
             if compiled.finish is not None:
                 self.carry, arrays = compiled.finish(self.numbers, loop.state)
@@ -202,11 +230,11 @@ class _Group:
             target = next(point for point in points if point > t)
             stop = t + self.chunk(target - t)
             began = time.monotonic()
-            loop = compiled.advance(self.numbers, loop, jnp.int32(stop))
+            loop = compiled.advance(self.numbers, loop, self.tick(stop))
             all_done = not np.any(jax.device_get(loop.running))  # waits for the device
             self.pace(stop - t, time.monotonic() - began)
             t = target if all_done else stop  # nobody runs any more: look at once
-            loop = loop._replace(t=jnp.int32(t))
+            loop = loop._replace(t=self.tick(t))
             self.hooks.progress(stage.name, t, stage.max_ticks, self.latest)
             self.save_or_stop(index, loop)
 
@@ -264,7 +292,7 @@ class _Group:
                 self.outcomes[i].arrays[f"{stage.name}/{name}{suffix}"] = np.array(value[i] if self.shape else value)
 
     def device(self, per_member: np.ndarray):
-        return jnp.asarray(per_member.reshape(self.shape))
+        return self.place(jnp.asarray(per_member.reshape(self.shape)))
 
     # --- checkpoints: taken after a chunk, before the look at its last tick -------------------------------------------
 
@@ -295,6 +323,7 @@ class _Group:
                 carry, _ = jax.eval_shape(compiled.finish, self.numbers, state)
         structure = jax.tree.structure(Loop(0, state, 0, 0))
         leaves = [jnp.asarray(arrays[f"loop/{k:04d}"]) for k in range(structure.num_leaves)]
+        leaves = [self.place(leaf, SHARED if k == 0 else MEMBERS) for k, leaf in enumerate(leaves)]
         self.outcomes = unpack(arrays, meta)
         self.sound, self.running = arrays["group/sound"], arrays["group/running"]
         self.skipped, self.latest = list(meta["skipped"]), meta["latest"]

@@ -59,7 +59,7 @@ class Outcome:
     """What a trial leaves behind: metrics in long form, named arrays, and how it ended.
 
     status: `finished` (ran to its end), `reached` (its stopping condition held), `censored` (it had one, and it never
-    did), `diverged` (a NaN was seen at a measuring point).
+    did), `diverged` (a NaN was seen at a measuring point), `failed` (it raised; `message` says what).
     """
 
     status: str = "finished"

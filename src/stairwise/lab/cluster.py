@@ -1,0 +1,256 @@
+"""Sweeps on a Dask cluster: processes of this machine, a scheduler that runs already, or jobs of a SLURM cluster.
+
+The store is the arbiter: whatever happens to workers, scheduler or client, what is stored is done and what is not is
+planned again. A Dask connection is trusted both ways: whoever reaches a scheduler can run code on its workers, and what
+a worker sends is unpickled by the client. Use it within your own network, or with TLS (tls://).
+"""
+
+import logging
+import re
+import signal
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stairwise.lab import remote
+from stairwise.lab.config import ConfigError
+from stairwise.lab.contract import Experiment, Trial
+from stairwise.lab.files import one_line
+from stairwise.lab.job import LOOK_SECONDS, ClusterError, Job, Lost
+from stairwise.lab.progress import Silent
+from stairwise.lab.store import Store
+
+FORMS = "local:N, tcp://HOST:PORT, tls://HOST:PORT or slurm"
+PATIENCE_SECONDS = 300.0  # how long a scheduler that has gone may take to come back
+
+
+@dataclass
+class Cluster:
+    """A cluster and the connection to it."""
+
+    kind: str  # local, address or slurm
+    workers: int = 0
+    address: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 10.0
+    patience: float = PATIENCE_SECONDS
+    client: Any = None
+    local: Any = None
+
+    @classmethod
+    def parse(cls, text: str, config: str | None = None, timeout: float = 10.0) -> "Cluster":
+        """The cluster that `--cluster` and its TOML file describe; nothing is started."""
+        if not 0 < timeout <= 86400:
+            raise ConfigError(f"cluster-timeout={timeout:g} must lie above 0 and be at most 86400 seconds")
+        if config is not None and text != "slurm":
+            raise ConfigError(f"cluster-config={config} is read for --cluster slurm, not for {text}")
+        if text == "slurm":
+            options = _slurm_options(config)
+            _jobqueue()  # here, in the main thread: see there
+            return cls("slurm", options.pop("jobs"), options=options, timeout=timeout)
+        count = re.fullmatch(r"local:(\d{1,4})", text)
+        if count and int(count[1]) >= 1:
+            return cls("local", int(count[1]), timeout=timeout)
+        if re.fullmatch(r"(tcp|tls)://[^\s:/]+:\d{1,5}", text):
+            return cls("address", address=text, timeout=timeout)
+        raise ConfigError(f"cluster={text} must be {FORMS}")
+
+    # --- connecting ---------------------------------------------------------------------------------------------------
+
+    def connect(self, experiment: Experiment, stop: threading.Event | None = None) -> None:
+        """Reach or start the scheduler, wait for a first worker, refuse other versions; ClusterError says why not."""
+        distributed = _distributed()
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its tracebacks say nothing that we do not
+        if self.kind == "address":
+            try:
+                self.client = distributed.Client(self.address, timeout=self.timeout, set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                why = one_line(str(error).splitlines()[0] if str(error) else type(error).__name__)
+                raise ClusterError(
+                    f"no scheduler answers at {self.address} within {self.timeout:g} s ({why[:120]})"
+                ) from None
+        else:
+            if self.local is None:
+                self.local = self._local_cluster() if self.kind == "local" else self.slurm_cluster()
+            self.client = distributed.Client(self.local, set_as_default=False)
+        try:
+            self._check_scheduler()
+            self._wait_for_workers(stop)
+            self._check_workers(experiment)
+        except BaseException:
+            self.close()
+            raise
+
+    def _local_cluster(self) -> Any:
+        from dask.config import set as configure
+
+        # workers see the same cores and settings as this process, so that they give the same bits
+        configure({"distributed.nanny.pre-spawn-environ": {}})
+        return _distributed().LocalCluster(
+            n_workers=self.workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+
+    def slurm_cluster(self) -> Any:
+        """The scheduler in this process, and as many jobs as asked for, submitted again where they end early."""
+        cluster = self._unscaled_slurm()
+        cluster.adapt(minimum_jobs=self.workers, maximum_jobs=self.workers)
+        return cluster
+
+    def _unscaled_slurm(self) -> Any:
+        try:
+            return _jobqueue().SLURMCluster(**self.options)
+        except (TypeError, ValueError) as error:
+            raise ClusterError(f"cluster-config [slurm]: {one_line(str(error))[:300]}") from None
+
+    def job_script(self) -> str:
+        """The script that would be submitted to SLURM, once a job."""
+        cluster = self._unscaled_slurm()
+        try:
+            return cluster.job_script()
+        finally:
+            cluster.close()
+
+    def _check_scheduler(self) -> None:
+        """Differing versions of Python or of Dask make messages unreadable in ways that show late."""
+        try:
+            found = self.client.get_versions(check=False)
+        except Exception as error:  # whatever a differing scheduler answers
+            raise ClusterError(f"the scheduler cannot be talked to: {type(error).__name__}") from None
+        names = ("python", "dask", "distributed")
+        here, there = (
+            {name: str(found[side]["packages"].get(name)) for name in names} for side in ("client", "scheduler")
+        )
+        other = remote.differences(here, there)
+        if other:
+            raise ClusterError(f"the scheduler {self._name()} is refused: it has {other}")
+
+    def _wait_for_workers(self, stop: threading.Event | None) -> None:
+        from stairwise.train.loop import Interrupted
+
+        while not self.client.scheduler_info()["workers"]:
+            if stop is not None and stop.is_set():
+                raise Interrupted
+            time.sleep(LOOK_SECONDS)
+
+    def _check_workers(self, experiment: Experiment) -> None:
+        """Workers that come later are held to the same by every task."""
+        wanted = remote.code(experiment)
+        answers = self.client.run(remote.code_of, experiment.name, on_error="return")
+        for address, answer in answers.items():
+            if isinstance(answer, Exception) or "error" in answer:
+                why = answer["error"] if isinstance(answer, dict) else f"{type(answer).__name__}: {answer}"
+                raise ClusterError(f"worker {address} cannot run {experiment.name}: {one_line(why)[:200]}")
+            other = remote.differences(wanted, answer)
+            if other:
+                raise ClusterError(f"worker {address} is refused: it has {other}")
+
+    def _name(self) -> str:
+        return self.address or self.client.scheduler.address
+
+    def close(self) -> None:
+        for thing in (self.client, self.local):
+            if thing is not None:
+                with suppress(Exception):  # it may be gone already, and nothing depends on a polite goodbye
+                    thing.close(timeout=5)
+        self.client = self.local = None
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def execute(
+        self,
+        trials: Sequence[Trial],
+        store: Store,
+        writer: str,
+        preset_group: int,
+        group: int | None,
+        *,
+        settled: Callable[[Trial], bool],
+        progress: Silent,
+        stop: threading.Event,
+        save_every: float = 10.0,
+    ) -> None:
+        """Run every trial that is not settled; plan again from the store when the scheduler has been lost."""
+        done: set[str] = set()
+        job = Job(self, store, writer, preset_group, group, progress, stop, save_every, done)
+        missing = [trial for trial in trials if not settled(trial)]
+        progress.begin(trials[0].experiment.name, len(trials), len(trials) - len(missing))
+        try:
+            while True:
+                try:
+                    return job.run(missing, lambda trial: trial.digest in done or settled(trial))
+                except Lost:
+                    progress.warn(f"lost the scheduler {self.address}; what is stored stays, the rest is planned again")
+                    self._reconnect(trials[0].experiment, stop)
+        finally:
+            progress.end()
+
+    def _reconnect(self, experiment: Experiment, stop: threading.Event) -> None:
+        from stairwise.train.loop import Interrupted
+
+        deadline = time.monotonic() + self.patience
+        with suppress(Exception):  # a client without its scheduler may not close
+            self.client.close(timeout=2)
+        while True:
+            if stop.is_set():
+                raise Interrupted
+            try:
+                return self.connect(experiment, stop)
+            except ClusterError as error:
+                if time.monotonic() > deadline or "refused" in str(error):
+                    raise ClusterError(f"{error}; what is finished is stored") from None
+                time.sleep(LOOK_SECONDS)
+
+
+def _jobqueue() -> Any:
+    """dask_jobqueue, whose import takes over Ctrl-C (and so works in the main thread only); we take it back."""
+    heard = signal.getsignal(signal.SIGINT)
+    try:
+        import dask_jobqueue
+    except ImportError:
+        raise ClusterError("--cluster slurm needs dask-jobqueue: pip install 'stairwise[cluster]'") from None
+    except ValueError:
+        raise ClusterError("--cluster slurm must be started from the main thread") from None
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, heard)
+    return dask_jobqueue
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError("--cluster needs distributed: pip install 'stairwise[cluster]'") from None
+    return distributed
+
+
+def _slurm_options(config: str | None) -> dict[str, Any]:
+    """`jobs` and the [slurm] table of the TOML file, whose entries are the options of dask_jobqueue.SLURMCluster."""
+    if config is None:
+        raise ConfigError("--cluster slurm needs --cluster-config FILE.toml (cores, memory, walltime, queue, ...)")
+    try:
+        data = tomllib.loads(Path(config).read_text())
+    except OSError as error:
+        raise ConfigError(f"cluster-config={config} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cluster-config={config} is not TOML: {error}") from None
+    unknown = [name for name in data if name not in ("jobs", "slurm")]
+    if unknown:
+        raise ConfigError(f"cluster-config={config}: {unknown[0]} must be one of jobs, slurm")
+    jobs, options = data.get("jobs", 1), data.get("slurm", {})
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or not 1 <= jobs <= 10_000:
+        raise ConfigError(f"cluster-config={config}: jobs={jobs!r} must lie in 1..10000")
+    missing = [name for name in ("cores", "memory") if name not in options]
+    if not isinstance(options, dict) or missing:
+        raise ConfigError(f"cluster-config={config}: [slurm] must give {', '.join(missing or ['a table'])}")
+    return {"jobs": jobs, **options}

@@ -1,0 +1,155 @@
+"""What a sweep will need: memory of a group, traced without compiling; time, from what stored trials have cost."""
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stairwise.lab.contract import Experiment, Trial
+from stairwise.lab.execute import device, group_width, precision
+from stairwise.lab.record import FAILED
+from stairwise.lab.store import Store
+from stairwise.lazy import resolve
+
+SWEEP_GROUP = 64  # width on an accelerator where the preset was made for a CPU
+SHARE = 0.6  # of the device's memory that a group may take
+RECENT = 500  # stored trials that are looked at
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def trial_bytes(trial: Trial) -> int | None:
+    """The most memory that one trial holds at a time: its state and the values alive within a tick.
+
+    Traced and not compiled: fusion makes the true number smaller, buffers of the compiler larger (0.14 MB here against
+    0.18 MB compiled for selection/online). None where it cannot be traced: a study, a trial that starts from another.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    if trial.experiment.study or trial.needs:
+        return None
+    with precision(trial.experiment):
+        numbers: dict[str, Any] = {name: jnp.asarray(value) for name, value in trial.numbers.items()}
+        numbers["seed"] = jnp.uint32(0)
+        key, tick = jax.random.key(0), jnp.int32(0)
+        carry, peak = None, 0
+        for stage in resolve(trial.experiment.program)(trial.static):
+            state = jax.eval_shape(stage.init, numbers, carry, key)
+            traced = jax.make_jaxpr(stage.tick)(numbers, state, key, tick)
+            peak = max(peak, peak_bytes(traced.jaxpr))
+            if stage.finish is not None:
+                carry, _ = jax.eval_shape(stage.finish, numbers, state, key)
+        return peak
+
+
+def peak_bytes(jaxpr: Any) -> int:
+    """The most bytes that are alive at once when a traced function runs equation by equation.
+
+    >>> import jax, jax.numpy as jnp
+    >>> zeros = jnp.zeros(1000, dtype=jnp.float32)
+    >>> peak_bytes(jax.make_jaxpr(lambda x: (x + 1).sum())(zeros).jaxpr)  # x and x + 1
+    8000
+    """
+    last = {id(variable): k for k, equation in enumerate(jaxpr.eqns) for variable in equation.invars}
+    last |= {id(variable): len(jaxpr.eqns) for variable in jaxpr.outvars}
+    alive = peak = sum(_bytes(variable) for variable in (*jaxpr.invars, *jaxpr.constvars))
+    for k, equation in enumerate(jaxpr.eqns):
+        inside = max((peak_bytes(inner) for inner in _inner(equation)), default=0)
+        made = sum(_bytes(variable) for variable in equation.outvars)
+        peak = max(peak, alive + max(made, inside))
+        alive += made - sum(_bytes(v) for v in {id(v): v for v in equation.invars}.values() if last.get(id(v)) == k)
+    return peak
+
+
+def _bytes(variable: Any) -> int:
+    shape = getattr(variable.aval, "shape", None)
+    if shape is None or hasattr(variable, "val"):  # a literal takes no room
+        return 0
+    return int(getattr(variable.aval, "size", 0)) * int(getattr(variable.aval.dtype, "itemsize", 8))
+
+
+def _inner(equation: Any) -> Iterable[Any]:
+    """The traced functions that an equation calls: loops, branches, jitted parts."""
+    for value in equation.params.values():
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            item = getattr(item, "jaxpr", item)
+            if hasattr(item, "eqns"):
+                yield item
+
+
+def device_bytes() -> int | None:
+    """The memory of one local device: what an accelerator's allocator may use, or what the machine has free."""
+    import jax
+
+    stats = jax.local_devices()[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return int(stats["bytes_limit"])
+    with suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(line.split()[1] for line in lines if line.startswith("MemAvailable"))
+        return int(free) * 1024 // jax.local_device_count()
+    return None
+
+
+def width_for(trial: Trial, preset_group: int) -> int:
+    """The group width of a trial's program: the preset's, halved until the group fits into the device's memory.
+
+    It depends on program, preset and device, never on how many trials there are: bits depend on it.
+    """
+    import jax
+
+    accelerated = device()["platform"] != "cpu"
+    width = group_width(SWEEP_GROUP if accelerated and preset_group == 1 else preset_group)
+    devices = jax.local_device_count()
+    if trial.experiment.study or width <= devices:
+        return width
+    each, room = trial_bytes(trial), device_bytes()
+    while each and room and width > devices and each * width / devices > SHARE * room:
+        width = max(devices, width // 2 // devices * devices)
+    return width
+
+
+def widths(preset_group: int, fixed: int | None) -> Callable[[Trial], int]:
+    """The width of each trial's program; `fixed` where the user has said so. Each program is looked at once."""
+    known: dict[str, int] = {}
+
+    def width(trial: Trial) -> int:
+        if fixed is not None:
+            return fixed
+        if trial.program_key not in known:
+            known[trial.program_key] = width_for(trial, preset_group)
+        return known[trial.program_key]
+
+    return width
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def seconds(trials: Sequence[Trial], store: Store) -> float | None:
+    """What the trials will cost one after another, from stored trials of the same program, else of the experiment."""
+    if not trials:
+        return 0.0
+    past = _past(trials[0].experiment, store)
+    if not past:
+        return None
+    typical = statistics.median(cost for costs in past.values() for cost in costs)
+    known = {key: statistics.median(costs) for key, costs in past.items()}
+    return sum(known.get(trial.program_key, typical) for trial in trials)
+
+
+def _past(experiment: Experiment, store: Store) -> dict[str, list[float]]:
+    """Seconds a trial, by program, of the latest stored trials."""
+    found = store.glance(experiment.name)
+    records = [record for record in found if "timing" in record.run and record.status != FAILED]
+    records.sort(key=lambda record: record.run["timing"]["started"], reverse=True)
+    costs: dict[str, list[float]] = {}
+    for record in records[:RECENT]:
+        typed = record.typed(experiment)
+        if typed is not None:
+            key = Trial(experiment, typed.config, typed.seed).program_key
+            costs.setdefault(key, []).append(record.run["timing"]["seconds_per_trial"])
+    return costs

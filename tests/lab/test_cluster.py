@@ -1,0 +1,98 @@
+"""Clusters without one: what is asked for is checked, the job script is as configured, tasks are JSON."""
+
+import json
+
+import pytest
+
+from stairwise.lab import remote
+from stairwise.lab.cluster import Cluster
+from stairwise.lab.config import ConfigError
+from stairwise.lab.plan import Group
+from stairwise.lab.store import Store
+from tests.lab.walking import PAPER
+
+WALK = PAPER.experiment("walk")
+TOML = """
+jobs = 3
+
+[slurm]
+cores = 4
+memory = "16GB"
+queue = "gpu"
+walltime = "02:00:00"
+job_extra_directives = ["--gres=gpu:1"]
+job_script_prologue = ["module load cuda"]
+interface = "lo"
+"""
+
+
+@pytest.mark.parametrize("text", ["", "local", "local:0", "local:x", "http://a:1", "tcp://a", "tcp://a:b", "slurm:3"])
+def test_what_is_no_cluster_is_refused_with_what_is(text):
+    with pytest.raises(ConfigError, match="must be local:N, tcp://HOST:PORT"):
+        Cluster.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("jobs = 0\n[slurm]\ncores = 1\nmemory = '1GB'", "jobs=0 must lie in 1..10000"),
+        ("[slurm]\ncores = 1", "must give memory"),
+        ("queue = 'x'", "queue must be one of jobs, slurm"),
+        ("jobs = ", "is not TOML"),
+    ],
+)
+def test_a_cluster_config_that_is_wrong_is_one_line(tmp_path, text, words):
+    (tmp_path / "slurm.toml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        Cluster.parse("slurm", str(tmp_path / "slurm.toml"))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Cluster.parse("slurm", str(tmp_path / "none.toml"))
+
+
+def test_the_job_script_asks_slurm_for_what_the_file_says(tmp_path):
+    pytest.importorskip("dask_jobqueue")
+    (tmp_path / "slurm.toml").write_text(TOML)
+    cluster = Cluster.parse("slurm", str(tmp_path / "slurm.toml"))
+    assert cluster.workers == 3
+    lines = cluster.job_script().splitlines()
+    for line in ("#SBATCH -p gpu", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00", "#SBATCH --gres=gpu:1"):
+        assert line in lines
+    assert "module load cuda" in lines
+    (command,) = [line for line in lines if "dask_worker" in line or "dask worker" in line]
+    assert "tcp://127.0.0.1:" in command
+    assert lines.index("module load cuda") < lines.index(command)
+
+
+def test_an_option_that_slurm_clusters_do_not_have_is_one_line(tmp_path):
+    pytest.importorskip("dask_jobqueue")
+    (tmp_path / "slurm.toml").write_text(TOML + "colour = 'red'\n")
+    with pytest.raises(ConfigError, match="colour"):
+        Cluster.parse("slurm", str(tmp_path / "slurm.toml")).job_script()
+
+
+def test_a_task_is_an_experiment_id_configs_and_seeds(tmp_path):
+    trials = WALK.trials("quick", [4, 9])
+    task = json.loads(remote.describe_group(Group(tuple(trials), 8), None, save_every=1.0, topic="t"))
+    assert (task["experiment"], task["width"], task["store"]) == ("walking/walk", 8, None)
+    assert [(member["config"]["rate"], member["arm"], member["seeds"]) for member in task["members"]] == [
+        (0.1, "slow", [4, 9]),
+        (0.5, "fast", [4, 9]),
+    ]
+
+
+def test_a_store_is_known_by_a_word_that_stays(tmp_path):
+    store = Store.open(tmp_path / "store")
+    assert store.read_identity() is None
+    word = store.identity()
+    assert len(word) == 32
+    assert store.identity() == Store.open(tmp_path / "store").read_identity() == word
+    assert Store.open(tmp_path / "other").identity() != word
+
+
+def test_differing_packages_are_named_with_both_versions():
+    here = {"jax": "0.9", "optax": "1.0", "source of the experiment": "a" * 64}
+    there = {"jax": "0.10", "optax": "1.0"}
+    assert remote.differences(there, here) == "jax 0.9 instead of 0.10"
+    assert remote.differences(here, there) == (
+        "jax 0.10 instead of 0.9, source of the experiment missing instead of aaaaaaaaaaaa"
+    )

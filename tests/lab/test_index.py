@@ -1,0 +1,230 @@
+"""The index, queries and tidying: a copy that is believed only while it is true, and that nothing depends on."""
+
+import os
+import shutil
+
+import pytest
+
+import stairwise as sw
+from stairwise.lab import index as index_module
+from stairwise.lab.config import ConfigError
+from stairwise.lab.query import query
+from stairwise.lab.store import Store
+from stairwise.lab.tidy import clean, litter
+from stairwise.report.listing import Filter
+from tests.lab.tiny import RUN, Sizes, outcome, run_record, trial
+
+pytest.importorskip("duckdb")
+COUNT = 70
+MAKING = {**RUN, "timing": {"started": 1.7e9, "seconds": 2.0, "seconds_per_trial": 1.0}}
+MAKING |= {"device": {"platform": "cpu", "kind": "Abacus", "count": 1}, "source_hash": "0" * 64}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A store of seventy trials whose files are old enough to be entered."""
+    store = Store.open(tmp_path_factory.mktemp("written"))
+    for seed in range(COUNT):
+        fields = {"task": Sizes(length=3), "rate": 0.5} if seed % 2 else {}
+        folder = store.write(trial(seed, **fields), outcome(seed), MAKING)
+        for name in os.listdir(folder):
+            os.utime(folder / name, (1e9, 1e9))
+    store.write_run(run_record(0, 1))
+    store.write_verdict("tiny/thm1", "0123456789", {"verdict": {"status": "holds", "margin": 2.0}, "seconds": 0.5})
+    return store
+
+
+@pytest.fixture
+def store(written, tmp_path) -> Store:
+    """A copy of it, to be spoiled."""
+    shutil.copytree(written.root, tmp_path / "store", copy_function=shutil.copy2)
+    return Store.open(tmp_path / "store")
+
+
+def digests(records) -> list[str]:
+    return [record.digest for record in records]
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Counts the trials that are opened."""
+    opened = []
+    real = index_module.StoredTrial.open.__func__
+
+    def counting(cls, path):
+        opened.append(path.name)
+        return real(cls, path)
+
+    monkeypatch.setattr(index_module.StoredTrial, "open", classmethod(counting))
+    return opened
+
+
+def test_what_is_entered_is_listed_unopened_and_reads_the_same(store, unread):
+    plain = {record.digest: record for record in store.trials()}
+    store.index().refresh()
+    unread.clear()
+    entered = list(store.survey())
+    assert unread == []
+    assert digests(entered) == digests(store.glance()) == list(plain)
+    for record in entered:
+        same = plain[record.digest]
+        assert (record.run, record.config_dict, record.seed, record.status) == (
+            same.run, same.config_dict, same.seed, same.status,
+        )  # fmt: skip
+        assert record.config.task.length == same.config.task.length
+        assert record.final("accuracy") == same.final("accuracy")
+
+
+@pytest.mark.parametrize("file", ["config.json", "metrics.parquet", "arrays.safetensors", "run.json"])
+def test_a_file_that_has_changed_is_read_and_not_believed(store, file, unread):
+    store.index().refresh()
+    victim = trial(4)
+    path = store.read(victim).path / file
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    unread.clear()
+    assert victim.digest not in digests(store.survey())
+    assert set(unread) == {victim.digest}
+    assert [path.name for path, _ in store.damaged(again=False)] == [victim.digest]
+    assert query(store, "select count(*) as n from trials").to_pylist() == [{"n": COUNT - 1}]
+    assert query(store, f"select * from metrics where digest = '{victim.digest}'").num_rows == 0
+
+
+def test_a_trial_that_has_gone_is_not_listed_and_a_new_one_is(store):
+    store.index().refresh()
+    shutil.rmtree(store.read(trial(4)).path)
+    store.write(trial(1000), outcome(1000), MAKING)
+    found = set(digests(store.survey()))
+    assert trial(4).digest not in found
+    assert trial(1000).digest in found
+    seeds = query(store, "select seed from trials order by seed")["seed"].to_pylist()
+    assert seeds == [seed for seed in range(COUNT) if seed != 4] + [1000]
+
+
+def test_without_an_index_or_with_a_broken_one_everything_is_the_same(store):
+    whole = digests(store.trials())
+    store.index().refresh()
+    for path in (store.root / "index").glob("*/trials.jsonl"):
+        path.write_text("not an index\n")
+    assert digests(store.survey()) == whole
+    shutil.rmtree(store.root / "index")
+    assert digests(store.glance()) == whole
+
+
+def test_few_trials_are_not_worth_an_index(tmp_path):
+    few = Store.open(tmp_path)
+    few.write(trial(0), outcome(0), MAKING)
+    few.index().refresh()
+    assert not (tmp_path / "index").exists()
+    assert query(few, "select seed from trials").to_pylist() == [{"seed": 0}]
+
+
+def test_small_segments_are_merged_and_no_measurement_is_lost_or_doubled(store, monkeypatch):
+    monkeypatch.setattr(index_module, "WORTH_WRITING", 1)
+    monkeypatch.setattr(index_module, "LARGEST_SEGMENT", 7)  # ten segments
+    before = query(store, "select name, count(*) as n, sum(step) as steps from metrics group by name order by name")
+    monkeypatch.setattr(index_module, "LARGEST_SEGMENT", 1000)
+    store.write(trial(500), outcome(500), MAKING)
+    for path in store.read(trial(500)).path.iterdir():
+        os.utime(path, (1e9, 1e9))
+    after = query(store, "select name, count(*) as n, sum(step) as steps from metrics group by name order by name")
+    assert len(list((store.root / "index").iterdir())) == 1
+    rows = {row["name"]: row for row in outcome_rows(500)}
+    for old, new in zip(before.to_pylist(), after.to_pylist(), strict=True):
+        assert new["n"] - old["n"] == rows[old["name"]]["n"]
+        assert new["steps"] - old["steps"] == rows[old["name"]]["steps"]
+
+
+def outcome_rows(seed: int) -> list[dict]:
+    made = outcome(seed)
+    return [
+        {
+            "name": name,
+            "n": made.name.count(name),
+            "steps": sum(step for step, each in zip(made.step, made.name, strict=True) if each == name),
+        }
+        for name in set(made.name)
+    ]
+
+
+# --- queries ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_tables_hold_what_the_files_hold(store):
+    grouped = query(
+        store,
+        'select "task.length", rate, count(*) as n, max(value) as best from trials join finals using (digest)'
+        " where name = 'accuracy' group by all order by 1",
+    ).to_pylist()
+    assert grouped == [
+        {"task.length": 3, "rate": 0.5, "n": COUNT // 2, "best": 0.8},
+        {"task.length": 8, "rate": 0.1, "n": COUNT // 2, "best": 0.8},
+    ]
+    assert query(
+        store, 'select distinct status, device, hops from (select *, "task.hops" as hops from trials)'
+    ).to_pylist() == [{"status": "reached", "device": "Abacus", "hops": "1,2"}]
+    steps = query(store, f"select step, value from metrics where digest = '{trial(2).digest}' and name = 'loss'")
+    stored = store.read(trial(2)).series("loss")
+    assert steps["step"].to_pylist() == stored[0].tolist()
+    assert steps["value"].to_pylist()[:-1] == stored[1].tolist()[:-1]  # the last is NaN
+    assert query(store, "select preset, len(trials) as n from runs").to_pylist() == [{"preset": "quick", "n": 2}]
+    assert query(store, "select claim, status, margin from claims").to_pylist() == [
+        {"claim": "tiny/thm1", "status": "holds", "margin": 2.0}
+    ]
+
+
+def test_an_empty_store_has_the_same_tables(tmp_path):
+    empty = Store.open(tmp_path / "none", create=False)
+    for name in ("trials", "finals", "metrics", "runs", "claims"):
+        assert query(empty, f"select * from {name}").num_rows == 0
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "sql", ["drop view trials; select 1 from nowhere", "copy trials to '/tmp/x.csv'", "select * from '/etc/hostname'"]
+)
+def test_a_query_reads_the_store_and_nothing_else(store, sql):
+    with pytest.raises(ConfigError, match="query: "):
+        query(store, sql)
+    assert len(store.trials()) == COUNT
+
+
+def test_load_gives_long_form_with_config_fields_to_arrow_and_pandas(store):
+    frame = sw.load("tiny/walk", fields=["rate", "task.length", "status"], pandas=True, store=store)
+    assert len(frame) == COUNT * len(outcome(0).value)
+    assert set(frame[frame.seed % 2 == 1].rate) == {0.5}
+    assert frame.groupby("task.length").digest.nunique().to_dict() == {3: 35, 8: 35}
+    assert sw.load("tiny", store=store).column_names[:3] == ["experiment", "digest", "seed"]
+    with pytest.raises(ConfigError, match="has no field speed"):
+        sw.load("tiny", fields=["speed"], store=store)
+
+
+# --- filters and tidying ----------------------------------------------------------------------------------------------
+
+
+def test_filters_select_trials_by_status_config_time_and_number(store):
+    assert len(Filter.of("tiny", where=["task.length=3", "rate=0.50"]).trials(store)) == COUNT // 2
+    assert digests(Filter.of(None, where=["seed=5"]).trials(store)) == [trial(5, task=Sizes(length=3), rate=0.5).digest]
+    assert len(Filter.of(None, status="failed").trials(store)) == 0
+    assert len(Filter.of(None, since="2023-11-01", last=3).trials(store)) == 3
+    assert len(Filter.of(None, since="2023-12-01").trials(store)) == 0
+    assert len(Filter.of(None, preset="gpu").runs(store)) == 0
+    assert len(Filter.of("tiny/walk", preset="quick", last=5).runs(store)) == 1
+
+
+def test_tidying_removes_checkpoints_of_stored_trials_and_keeps_those_of_unfinished_ones(store):
+    done, half = (trial(0), trial(1000))
+    owner = {"experiment": "tiny/walk", "source_hash": "0" * 64}
+    for name, owned in (("aaaaaaaa", done), ("bbbbbbbb", half)):
+        store.checkpoint(name).save({}, {"owner": {**owner, "trials": [owned.digest]}})
+    store.checkpoint("cccccccc").save({}, {})
+    dead = store.root / "tmp" / f"stairwise-{'0' * 12}-1-00000000"
+    dead.mkdir()
+    os.utime(dead, (0, 0))
+    found = litter(store)
+    assert sorted(each.path.stem for each in found) == sorted(["aaaaaaaa", "cccccccc", dead.name])
+    clean(found)
+    assert [path.stem for path in (store.root / "checkpoints").iterdir()] == ["bbbbbbbb"]
+    assert not dead.exists()
+    assert len(store.trials()) == COUNT

@@ -1,0 +1,90 @@
+"""A plug-in paper whose trials walk, and on demand turn into NaN, raise, or wait at a gate; for tests of sweeps.
+
+The test writes a folder with this module's entry point and puts it on the path of the processes that it starts.
+"""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from stairwise.lab.config import Config, option
+from stairwise.lab.contract import Experiment, Outcome, Paper, Preset
+
+GATE, FREE, CURED = "MISBEHAVING_GATE", "MISBEHAVING_FREE", "MISBEHAVING_CURED"
+
+
+@dataclass(frozen=True)
+class Walk(Config):
+    """A walk of some steps."""
+
+    steps: int = option(300, "ticks", low=1)
+    rate: float = option(0.3, "step size", above=0.0, numeric=True)
+    fault: int = option(0, "0: none, 1: turns into NaN, 2: raises", low=0, high=2, numeric=True)
+
+
+def at_the_gate(carry) -> bool:
+    """Lets the first few through; the others leave their process id and wait until the gate is opened."""
+    folder = os.environ.get(GATE)
+    if folder is not None:
+        Path(folder, f"{os.getpid()}-{time.time_ns()}").touch()
+        while len(os.listdir(folder)) > int(os.environ[FREE]) and not Path(folder, "open").exists():
+            time.sleep(0.02)
+    return True
+
+
+def complain(fault) -> None:
+    if fault == 2 and CURED not in os.environ:
+        raise RuntimeError("asked to raise")
+
+
+def walk(config: Walk):
+    import jax
+    import jax.numpy as jnp
+
+    from stairwise.train.stage import Stage, every
+
+    def tick(numbers, state, key, t):
+        noise = jax.random.normal(key, (3,), dtype=jnp.float32)
+        place = state + numbers["rate"] * (noise - jnp.sin(state))
+        return jnp.where((numbers["fault"] == 1) & (t > 50), jnp.nan, place)
+
+    def finish(numbers, state, key):
+        jax.debug.callback(complain, numbers["fault"])
+        return None, {"place": state}
+
+    return [
+        Stage(
+            "walk",
+            init=lambda numbers, carry, key: jnp.zeros((3,), dtype=jnp.float32),
+            tick=tick,
+            max_ticks=config.steps,
+            measure=lambda numbers, state, key, t: {"loss": jnp.sum(jnp.abs(state))},
+            measure_at=every(100, config.steps),
+            finish=finish,
+            when=at_the_gate,
+        )
+    ]
+
+
+def count(config: Walk, seed: int) -> Outcome:
+    if config.fault == 2:
+        raise ValueError(f"cannot count to {seed}")
+    outcome = Outcome()
+    outcome.add("count", 0, {"loss": float(seed)})
+    return outcome
+
+
+HERE = "tests.slow.misbehaving"
+PAPER = Paper(
+    "misbehaving",
+    "Misbehaving",
+    "A. Tester",
+    2026,
+    "-",
+    "walks that fail",
+    experiments=(
+        Experiment("walk", "a walk", Walk, {"quick": Preset(Walk(), seeds=2)}, f"{HERE}:walk"),
+        Experiment("count", "counts", Walk, {"quick": Preset(Walk(), seeds=2)}, f"{HERE}:count", study=True),
+    ),
+)

@@ -1,0 +1,42 @@
+"""A store of ten thousand trials is listed and queried in seconds, and in the memory that a small one takes."""
+
+import resource
+import time
+
+import pytest
+from benchmarks.store import COMMANDS, fill, measure
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytest.importorskip("duckdb")
+FEW, MANY = 500, 10_000
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """A small and a large store, indexed, with each command's processor seconds and peak megabytes."""
+    found = {}
+    for count in (FEW, MANY):
+        store = fill(tmp_path_factory.mktemp(f"store{count}") / "store", count)
+        time.sleep(1.1)  # files that are younger are not entered
+        store.index().refresh()
+        found[count] = {name: cost(store.root, words) for name, words in COMMANDS.items()}
+    return found
+
+
+def cost(root, words) -> tuple[float, float]:
+    """Seconds of processor time, which other work on the machine does not change; peak megabytes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _, megabytes = measure(root, words)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, megabytes
+
+
+@pytest.mark.parametrize("command", ["list", "runs", "query"])
+def test_ten_thousand_trials_take_less_than_two_seconds(stores, command):
+    assert stores[MANY][command][0] < 2.0  # measured: list 1.2, runs 0.7, query 1.1
+
+
+@pytest.mark.parametrize("command", ["list", "runs", "query"])
+def test_twenty_times_the_trials_take_hardly_more_memory(stores, command):
+    grown = stores[MANY][command][1] - stores[FEW][command][1]
+    assert grown < 80  # megabytes, of 9,500 trials with 2.3 million measurements

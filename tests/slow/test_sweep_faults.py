@@ -1,0 +1,287 @@
+"""Sweeps in real processes, disturbed: no trial lost, none stored twice, the same table bit for bit as in quiet."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stairwise.lab.store import Store
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytest.importorskip("distributed")
+
+REPOSITORY = Path(__file__).parents[2]
+WALKS = ["misbehaving/walk", "--grid", "rate=0.1:0.4:0.1", "--seeds", "2"]  # eight trials of one program
+SELECTION = ["selection/online", "--grid", "learning_rate=0.3,1", "--seeds", "2", "--steps", "150", "--measure_every"]
+SELECTION += ["50", "--test_lengths", "30", "--test_sparsities", "4", "--batch", "16", "--test_examples", "16"]
+PATIENCE = 240.0
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> dict[str, str]:
+    """Processes that have the misbehaving paper installed as a plug-in, and share compiled programs."""
+    site = tmp_path_factory.mktemp("site")
+    facts = site / "misbehaving-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: misbehaving\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[stairwise.papers]\nmisbehaving = tests.slow.misbehaving:PAPER\n")
+    paths = [str(site), str(REPOSITORY), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")]
+    cache = str(tmp_path_factory.mktemp("cache"))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_COMPILATION_CACHE_DIR": cache}
+
+
+@pytest.fixture
+def processes():
+    """Starts processes and leaves none behind."""
+    started: list[subprocess.Popen] = []
+
+    def start(*words: str, env: dict[str, str]) -> subprocess.Popen:
+        command = [sys.executable, *words]
+        process = subprocess.Popen(
+            command, cwd=REPOSITORY, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        end_now(process)
+
+
+def end_now(process: subprocess.Popen) -> None:
+    process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def sweep(store: Path, *words: str) -> list[str]:
+    return ["-m", "stairwise.cli", "sweep", *words, "--store", str(store)]
+
+
+def end(process: subprocess.Popen, status: int = 0) -> str:
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == status, said
+    return said
+
+
+def wait_until(condition: Callable[[], object], process: subprocess.Popen | None = None) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        assert process is None or process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+
+
+def table(root: Path) -> dict[str, tuple]:
+    """Every stored trial: how it ended, and the bytes of its three files that depend on nothing else."""
+    store = Store.open(root, create=False)
+    assert store.damaged() == []
+    names = ("config.json", "metrics.parquet", "arrays.safetensors")
+    return {
+        record.digest: (record.status, record.run["message"], *((record.path / name).read_bytes() for name in names))
+        for record in store.trials()
+    }
+
+
+def stored(root: Path) -> list[Path]:
+    return sorted(root.glob("trials/*/*/*/run.json"))
+
+
+def quiet(environment, processes, store: Path, *words: str) -> dict[str, tuple]:
+    end(processes(*sweep(store, *words), env=environment))
+    return table(store)
+
+
+@pytest.fixture(scope="module")
+def walks(environment, tmp_path_factory) -> dict[str, tuple]:
+    """The table of the eight walks that nobody disturbed."""
+    store = tmp_path_factory.mktemp("quiet")
+    subprocess.run(
+        [sys.executable, *sweep(store, *WALKS)], cwd=REPOSITORY, env=environment, check=True, timeout=PATIENCE
+    )
+    assert len(table(store)) == 8
+    return table(store)
+
+
+class Gate:
+    """Lets a few trials start and holds the others until it is opened."""
+
+    def __init__(self, folder: Path, free: int):
+        self.folder, self.free = folder, free
+        folder.mkdir()
+        self.settings = {"MISBEHAVING_GATE": str(folder), "MISBEHAVING_FREE": str(free)}
+
+    def held(self) -> list[int]:
+        """The processes that wait, latest last."""
+        arrivals = sorted(self.folder.iterdir(), key=lambda path: path.name.partition("-")[2])
+        return [int(path.name.partition("-")[0]) for path in arrivals[self.free :]]
+
+    def open(self) -> None:
+        (self.folder / "open").touch()
+
+
+@pytest.fixture
+def gate(tmp_path) -> Gate:
+    return Gate(tmp_path / "gate", free=3)
+
+
+# --- processes that die -----------------------------------------------------------------------------------------------
+
+
+def test_a_worker_killed_in_the_middle_costs_nothing_but_time(environment, processes, walks, gate, tmp_path):
+    client = processes(*sweep(tmp_path / "store", *WALKS, "--cluster", "local:2"), env=environment | gate.settings)
+    wait_until(lambda: gate.held() and stored(tmp_path / "store"), client)
+    os.kill(gate.held()[-1], signal.SIGKILL)
+    gate.open()
+    end(client)
+    assert table(tmp_path / "store") == walks
+
+
+def test_a_client_killed_and_started_again_goes_on_where_it_was(environment, processes, walks, gate, tmp_path):
+    words = sweep(tmp_path / "store", *WALKS, "--cluster", "local:2")
+    client = processes(*words, env=environment | gate.settings)
+    wait_until(lambda: gate.held() and stored(tmp_path / "store"), client)
+    workers = set(gate.held())
+    end_now(client)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))  # they do not outlive it
+    kept = {path: path.stat().st_mtime_ns for path in stored(tmp_path / "store")}
+    end(processes(*words, env=environment))
+    assert table(tmp_path / "store") == walks
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing that was stored ran again
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_scheduler(processes, environment, port: int) -> subprocess.Popen:
+    words = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    scheduler = processes("-m", "distributed.cli.dask_scheduler", *words, env=environment)
+    wait_until(lambda: listening(port), scheduler)
+    return scheduler
+
+
+def listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+WORKER = ["-m", "distributed.cli.dask_worker", "--nworkers", "1", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+
+
+def start_worker(processes, environment, port: int, folder: Path) -> subprocess.Popen:
+    return processes(*WORKER, f"tcp://127.0.0.1:{port}", "--local-directory", str(folder), env=environment)
+
+
+def test_a_scheduler_killed_and_started_again_is_found_again(environment, processes, walks, gate, tmp_path):
+    port, held = free_port(), environment | gate.settings
+    scheduler = start_scheduler(processes, environment, port)
+    workers = [start_worker(processes, held, port, tmp_path / str(k)) for k in range(2)]
+    client = processes(*sweep(tmp_path / "store", *WALKS, "--cluster", f"tcp://127.0.0.1:{port}"), env=environment)
+    wait_until(lambda: gate.held() and stored(tmp_path / "store"), client)
+    for process in (scheduler, *workers):
+        end_now(process)
+    gate.open()
+    start_scheduler(processes, environment, port)
+    start_worker(processes, held, port, tmp_path / "again")
+    assert "lost the scheduler" in end(client)
+    assert table(tmp_path / "store") == walks
+
+
+def test_two_clients_on_one_sweep_and_store_leave_every_trial_once(environment, processes, tmp_path):
+    expected = quiet(environment, processes, tmp_path / "quiet", *SELECTION)
+    both = [processes(*sweep(tmp_path / "store", *SELECTION), env=environment) for _ in range(2)]
+    for client in both:
+        end(client)
+    assert len(expected) == 8
+    assert table(tmp_path / "store") == expected
+    assert not list((tmp_path / "store" / "tmp").iterdir())
+    assert not list((tmp_path / "store").glob("damaged/*"))
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+LIMITED = """
+import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))  # smaller than run.json: every trial is too large for this disk
+sys.argv = ["worker", *sys.argv[1:]]
+runpy.run_module("distributed.cli.dask_worker", run_name="__main__")
+"""
+
+
+def test_a_worker_whose_disk_is_full_sends_its_results_instead(environment, processes, walks, tmp_path):
+    port = free_port()
+    start_scheduler(processes, environment, port)
+    full = ["-c", LIMITED, *WORKER[2:], f"tcp://127.0.0.1:{port}", "--local-directory", str(tmp_path / "full")]
+    worker = processes(*full, env=environment)
+    client = processes(*sweep(tmp_path / "store", *WALKS, "--cluster", f"tcp://127.0.0.1:{port}"), env=environment)
+    said = end(client)
+    assert worker.poll() is None
+    assert "a worker could not store its result and sent it here" in said
+    assert "File too large" in said
+    assert table(tmp_path / "store") == walks
+
+
+# --- trials that go wrong ---------------------------------------------------------------------------------------------
+
+
+def test_trials_that_diverge_or_raise_are_stored_as_such_and_harm_no_other(environment, processes, tmp_path):
+    store, group = tmp_path / "store", ("--group", "4")
+    healthy = quiet(environment, processes, tmp_path / "quiet", *WALKS, *group)
+    faulty = [*WALKS, "--grid", "fault=0,1,2", *group]
+    said = end(processes(*sweep(store, *faulty), env=environment), status=1)
+    found = table(store)
+    assert {digest: found[digest] for digest in healthy} == healthy
+    rest = [row for digest, row in found.items() if digest not in healthy]
+    diverged = [message for status, message, *_ in rest if status == "diverged"]
+    failed = [message for status, message, *_ in rest if status == "failed"]
+    assert diverged == ["NaN seen at tick 100 of stage walk"] * 8
+    assert len(failed) == 8
+    assert all(message.endswith("asked to raise") for message in failed)
+    assert said.count("failed: ") >= 8
+    # nothing runs again unasked; asked, only what failed does
+    kept = {path: path.stat().st_mtime_ns for path in stored(store)}
+    end(processes(*sweep(store, *faulty), env=environment), status=1)
+    assert {path: path.stat().st_mtime_ns for path in stored(store)} == kept
+    end(processes(*sweep(store, *faulty, "--retry-failed"), env=environment | {"MISBEHAVING_CURED": "1"}))
+    again = table(store)
+    assert {digest for digest in again if again[digest] != found[digest]} == {
+        digest for digest, row in found.items() if row[0] == "failed"
+    }
+    assert {row[0] for row in again.values()} == {"finished", "diverged"}
+
+
+def test_a_study_that_raises_on_a_worker_is_recorded_with_its_message(environment, processes, tmp_path):
+    words = ["misbehaving/count", "--grid", "fault=0,2", "--cluster", "local:1", "--writer", "client"]
+    said = end(processes(*sweep(tmp_path / "store", *words), env=environment), status=1)
+    endings = sorted((status, message) for status, message, *_ in table(tmp_path / "store").values())
+    broken = [("failed", f"ValueError: cannot count to {seed}") for seed in range(2)]
+    assert endings == [*broken, ("finished", ""), ("finished", "")]
+    assert "failed: fault=2 seed 1: ValueError: cannot count to 1" in said
+
+
+# --- schedulers that are not what they should be ----------------------------------------------------------------------
+
+
+def test_a_worker_with_other_package_versions_is_refused_before_anything_is_written(environment, processes, tmp_path):
+    older = tmp_path / "site" / "optax-0.0.1.dist-info"
+    older.mkdir(parents=True)
+    (older / "METADATA").write_text("Metadata-Version: 2.1\nName: optax\nVersion: 0.0.1\n")
+    port = free_port()
+    start_scheduler(processes, environment, port)
+    other = environment | {"PYTHONPATH": os.pathsep.join([str(older.parent), environment["PYTHONPATH"]])}
+    start_worker(processes, other, port, tmp_path / "worker")
+    client = processes(*sweep(tmp_path / "store", *WALKS, "--cluster", f"tcp://127.0.0.1:{port}"), env=environment)
+    said = end(client, status=2)
+    assert len(said.splitlines()) == 1
+    assert "is refused: it has optax 0.0.1 instead of" in said
+    assert not (tmp_path / "store").exists()

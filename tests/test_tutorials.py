@@ -1,0 +1,86 @@
+"""The tutorials' commands exist and mean what they say; what needs no cluster runs."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from stairwise.cli import main, parser, split_fields
+from stairwise.lab import grid
+from stairwise.lab.cluster import Cluster
+from stairwise.lab.sweep import Request
+
+PAGE = Path(__file__).parents[1].joinpath("docs", "tutorials", "sweeps.md").read_text()
+COMMANDS = [shlex.split(line)[1:] for line in PAGE.splitlines() if line.startswith("stairwise ")]
+SMALL = [
+    "--steps",
+    "4",
+    "--measure_every",
+    "2",
+    "--test_lengths",
+    "30",
+    "--test_sparsities",
+    "4",
+    "--test_examples",
+    "8",
+]
+
+
+def options(command: list[str]):
+    top = parser()
+    known = set(top._subparsers._group_actions[0].choices[command[0]]._option_string_actions)  # type: ignore[union-attr]
+    rest, fields = split_fields(command[1:], known) if command[0] in ("run", "sweep") else (command[1:], {})
+    return top.parse_args([command[0], *rest]), fields
+
+
+def test_every_command_is_one_and_every_grid_is_one_of_its_experiment():
+    assert {command[0] for command in COMMANDS} == {"run", "sweep", "runs", "query", "gc"}
+    for command in COMMANDS:
+        found, fields = options(command)
+        if command[0] == "sweep":
+            Request.of(found.target, grid.from_words(found.grid), found.preset, found.seeds, fields)
+
+
+def test_the_first_plan_has_the_numbers_that_the_page_gives(capsys, tmp_path):
+    command = next(command for command in COMMANDS if "--dry-run" in command)
+    assert main([*command, "--json", "--store", str(tmp_path / "store")]) == 0
+    plan = capsys.readouterr().out
+    assert '"trials": 32' in plan
+    assert '"programs": 2' in plan
+
+
+def test_the_commands_that_need_no_cluster_run_one_after_another(capsys, tmp_path):
+    pytest.importorskip("duckdb")
+    place = ["--store", str(tmp_path / "store")]
+    plain = [command for command in COMMANDS if "--cluster" not in command]
+    for command in plain:
+        small = SMALL if command[0] in ("run", "sweep") else []
+        quick = [word for word in command if word != "--dry-run"]
+        assert main([*quick, *place, *small]) == 0, capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "finished,32" in said  # the four trials of the run are among those of the grid
+    assert re.search(r"1 +stochastic +\d", said)
+
+
+def test_the_job_script_of_the_page_is_what_slurm_is_asked_for(tmp_path):
+    pytest.importorskip("dask_jobqueue")
+    (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "slurm.toml").write_text(toml + 'interface = "lo"\n')
+    cluster = Cluster.parse("slurm", str(tmp_path / "slurm.toml"))
+    script = cluster.job_script()
+    assert cluster.workers == 4
+    for line in ("#SBATCH -p gpu", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00", "#SBATCH --gres=gpu:1"):
+        assert line in script.splitlines()
+
+
+def test_the_python_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("STAIRWISE_STORE", str(tmp_path / "store"))
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    small = code.replace(
+        '{"steps": 300}', '{"steps": 4, "measure_every": 2, "test_lengths": (30,), "test_examples": 8}'
+    )
+    space: dict = {}
+    exec(compile(small, "sweeps.md", "exec"), space)
+    assert capsys.readouterr().out.startswith("Counter({'finished': 16})")
+    assert sorted(set(space["table"]["learning_rate"])) == [0.1, 0.215443, 0.464159, 1.0]
