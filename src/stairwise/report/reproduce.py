@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from stairwise.lab import api, registry
+from stairwise.lab.config import ConfigError
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.store import Store
 from stairwise.lab.verify import verify
@@ -23,7 +24,11 @@ def reproduce(root: str | None, out: Path, *, everything: bool) -> int:
             if not chosen and not everything:
                 continue
             print(f"== {experiment.name}: {experiment.says}", flush=True)
-            result = api.run(experiment, "quick", store=store, progress=for_terminal())
+            try:
+                result = api.run(experiment, "quick", store=store, progress=for_terminal())
+            except ConfigError as error:  # it needs something that is not here, such as a data set
+                print(f"   skipped: {error}", flush=True)
+                continue
             for figure in chosen:
                 path = out / f"{paper.id}-{figure.id}.pdf"
                 api.save_figure(result.figure(figure.id), path)

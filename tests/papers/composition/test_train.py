@@ -17,6 +17,8 @@ from stairwise.papers.composition.task import Composition, draw_hidden
 from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 
+pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
+
 SMALL = Descent(task=Task(4, 4), samples=8192, block=1024, rate=3e4, test_sequences=20, guard_sequences=16)
 
 
@@ -68,8 +70,8 @@ def test_a_block_in_pieces_adds_up_to_the_block():
     model = untrained(SMALL.task.plan, 4, 4, 1.0)
     way = rules.soft(SMALL)
     add = partial(way.key_query[0], task, model)
-    whole = add(way.zero(model), sequences, queries)
-    pieces = rules.in_pieces(4, add, way.zero(model), sequences, queries)
+    whole = jax.jit(add)(way.zero(model), sequences, queries)
+    pieces = jax.jit(partial(rules.in_pieces, 4, add))(way.zero(model), sequences, queries)
     assert_close(pieces.key_query[0], whole.key_query[0], 1e-5)
     assert float(jnp.abs(whole.key_query[0]).max()) > 0
 

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from stairwise.lab.config import split
 from stairwise.papers.lego import algorithms, curriculum, model, reduced
@@ -12,6 +13,8 @@ from stairwise.papers.lego.task import lego
 from stairwise.papers.lego.theory import lengths
 from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
+
+pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
 
 
 def run(make, config):

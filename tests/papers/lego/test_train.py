@@ -18,6 +18,8 @@ from stairwise.train.keys import role_key
 from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 
+pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
+
 SMALL = Practical(
     task=Task("C3", 8, 2),
     model=Shape(width=32),

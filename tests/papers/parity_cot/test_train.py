@@ -22,6 +22,7 @@ SMALL = Training(
     validation=32,
     budget=20_480,
     attention=8,
+    watch=True,
 )
 
 
@@ -50,6 +51,14 @@ def test_a_small_chain_is_learnt_and_its_complexity_is_the_first_evaluation_that
     assert hit == 512 * found.step[-1]
     assert all(value < 1 for value in series(found, "exact match")[:-1])
     assert series(found, "hit")[:-1] == [-1] * (len(series(found, "hit")) - 1)
+
+
+def test_attention_that_is_watched_is_kept_at_every_point_and_its_rows_are_averages_of_attention(compiled):
+    found = outcome(compiled, SMALL)
+    kept = {name: array for name, array in found.arrays.items() if name.startswith("train/attention@")}
+    assert {int(name.rpartition("@")[2]) for name in kept} == {*train.doublings(40, 8)} & {*range(found.step[-1])}
+    for weights in kept.values():
+        assert_close(np.asarray(weights).sum(axis=-1), np.ones((1, 2, 2)), 1e-5)
 
 
 def test_going_on_past_the_threshold_changes_no_complexity_and_a_run_that_fails_is_censored(compiled):

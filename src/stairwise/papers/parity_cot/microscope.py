@@ -1,4 +1,4 @@
-"""Heads collapsing onto the secret: attention of every step of the chain after each gradient step of Theorem 3."""
+"""Heads collapsing onto the secret: after each gradient step of Theorem 3, and in decoders over training."""
 
 from typing import Any
 
@@ -41,6 +41,52 @@ def secret_found(record: Any) -> Microscope | None:
             )
         ],
         curves=[*curves, Curve("entropy of attention", steps, [mean_entropy(frame) for frame in frames])],
+    )
+
+
+def heads_watched(record: Any) -> Microscope | None:
+    """Of a decoder whose attention was kept over training: a map for every head, a row for every step of the chain."""
+    ticks = snapshot_ticks(record, "train/attention")
+    if not ticks:
+        return None
+    config, task = record.config, record.config.task
+    lead, live = int(task.layout == "authors" and task.cot), -(-task.size // task.absorbed) if task.cot else 1
+    first = task.inputs - (task.layout == "authors")
+    frames = frames_of(record, "train/attention")
+    last = int(record.series("exact match")[0][-1])
+    if last > ticks[-1]:  # it stopped between two snapshots
+        ticks, frames = [*ticks, last], [*frames, record.array("train/attention")]
+    width = first + lead + live
+    secret = [int(position) for position in np.atleast_1d(record.array("train/secret"))[: task.size]]
+    tokens = [f"bit {j + 1}{' (secret)' if j in secret else ''}" for j in range(task.inputs)]
+    tokens += ["the 0 before the chain", *(f"partial sum {i + 1}" for i in range(live))]
+    rows = Axis("step of the chain", [f"step {i + 1}" for i in range(live)] if task.cot else ["the answer"])
+    group = task.absorbed if task.cot else task.size
+    overlay = Overlay("the secret bits that the step adds", [(i // group, j) for i, j in enumerate(secret)])
+    samples = [tick * config.look for tick in ticks]
+    return Microscope(
+        says="Each row tells where a step of the chain looks (without a chain: where the answer looks), averaged over"
+        " held-out sequences. Learning is one head after another collapsing onto the secret bits.",
+        axis="samples",
+        places=samples,
+        labels=[f"after {count:,} samples" for count in samples],
+        maps=[
+            Map(
+                f"layer {layer + 1}, head {head + 1}",
+                "mean attention; rows attend to columns",
+                [_seen(frame[layer, head, lead : lead + live, :width], first + lead) for frame in frames],
+                rows,
+                Axis("token", tokens[:width], (task.inputs,)),
+                (overlay,),
+            )
+            for layer in range(frames[0].shape[0])
+            for head in range(frames[0].shape[1])
+        ],
+        curves=[
+            Curve(name, record.series(name)[0] * config.look, record.series(name)[1])
+            for name in record.names()
+            if name in ("exact match", "loss") or name.startswith(("entropy ", "mass "))
+        ],
     )
 
 

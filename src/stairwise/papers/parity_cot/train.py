@@ -44,6 +44,7 @@ class State(NamedTuple):
 
 def training(config: Training) -> list[Stage]:
     """The one stage, of one tick for each evaluation."""
+    points = doublings(config.looks, config.points)
     return [
         Stage(
             name="train",
@@ -51,7 +52,9 @@ def training(config: Training) -> list[Stage]:
             tick=partial(tick, config),
             max_ticks=config.looks,
             measure=partial(measure, config),
-            measure_at=doublings(config.looks, config.points),
+            measure_at=points,
+            snapshot=partial(snapshot, config),
+            snapshot_at=points if config.watch else (),
             done=lambda numbers, state: state.hit.reached & (state.left < 1),
             finish=partial(finish, config),
         )
@@ -175,14 +178,20 @@ def measure(config: Training, numbers, state: State, key, t) -> dict[str, Array]
     return found | head_metrics(model, problem, tokens[: config.attention])
 
 
+def snapshot(config: Training, numbers, state: State) -> dict[str, Array]:
+    """The mean attention of the supervised rows."""
+    problem = problem_of(config.task, numbers)
+    tokens = validation_tokens(config, numbers, problem)[: config.attention]
+    return {"attention": head_facts(model_of(config, state), problem, tokens)["attention"]}
+
+
 def finish(config: Training, numbers, state: State, key):
     """The secret in the order of the chain; attention of the supervised rows, averaged and of one sequence."""
     size = numbers.get("task.size", config.task.size)
     kept = {"secret": secret_of(config.task, role_key(numbers["seed"], "secret"), size)}
     if config.attention > 0:
         problem = problem_of(config.task, numbers)
-        tokens = validation_tokens(config, numbers, problem)[: config.attention]
-        model = model_of(config, state)
-        kept["attention"] = head_facts(model, problem, tokens)["attention"]
-        kept["attention of one"] = step_attention(model, problem, tokens[0])
+        first = validation_tokens(config, numbers, problem)[0]
+        kept |= snapshot(config, numbers, state)
+        kept["attention of one"] = step_attention(model_of(config, state), problem, first)
     return None, kept

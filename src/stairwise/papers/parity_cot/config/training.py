@@ -51,6 +51,7 @@ class Training(Config):
     past: int = option(0, "evaluations to go on for after that", low=0, numeric=True)
     attention: int = option(0, "held-out sequences on which attention is measured; 0: it is not", low=0, high=2**14)
     points: int = option(8, "measurements kept for each doubling of the samples", low=1, high=1000)
+    watch: bool = option(False, "keep the mean attention of the supervised rows at every measurement too")
 
     def check(self) -> None:
         require(self.look % self.batch == 0, f"look={self.look} must be a multiple of batch={self.batch}")
@@ -58,6 +59,9 @@ class Training(Config):
         require(
             self.attention <= self.validation,
             f"attention={self.attention} must be at most validation={self.validation}",
+        )
+        require(
+            self.attention > 0 or not self.watch, f"attention={self.attention} must be at least 1 where watch is set"
         )
         used = self.samples + self.validation
         require(

@@ -39,7 +39,13 @@ def figure(id: str, caption: str, function: str, headline: bool = False) -> Figu
 
 def experiment(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, Preset]) -> Experiment:
     return Experiment(
-        id=id, says=says, Config=Training, program=f"{HERE}.train:training", figures=figures, presets=presets
+        id=id,
+        says=says,
+        Config=Training,
+        program=f"{HERE}.train:training",
+        microscope=f"{HERE}.microscope:heads_watched",
+        figures=figures,
+        presets=presets,
     )
 
 

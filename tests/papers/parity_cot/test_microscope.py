@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from stairwise.papers.parity_cot import answers
-from stairwise.papers.parity_cot.microscope import secret_found
+from stairwise.papers.parity_cot.config.task import PaddedTask
+from stairwise.papers.parity_cot.config.training import Training
+from stairwise.papers.parity_cot.microscope import heads_watched, secret_found
 from tests.papers.records import HandMade
 
 SECRET = [1, 4, 5]
@@ -43,6 +45,30 @@ def test_a_step_does_not_see_what_comes_after_it():
     assert shown.columns_of(0).labels[4:] == [
         "bit 5 (secret)", "bit 6 (secret)", "the 0 before the chain", "partial sum 1", "partial sum 2",
     ]  # fmt: skip
+
+
+def test_every_head_of_a_decoder_has_a_map_that_ends_on_the_circled_bits():
+    sharp = np.zeros((1, 2, 4, 10))  # two heads; a fourth row is padding
+    sharp[0, :, np.arange(3), SECRET] = 1
+    even = np.full((1, 2, 4, 10), 0.1)
+    kept = {"train/attention@0": even, "train/attention@7": sharp, "train/secret": [*SECRET, 0]}
+    trained = HandMade(
+        Training(
+            task=PaddedTask(6, 3, padding=4), validation=32, look=512, batch=64, budget=5120, attention=8, watch=True
+        ),
+        kept,
+        {"exact match": ([0, 7], [0.1, 1.0]), "entropy 1.2": ([0, 7], [0.9, 0.1])},
+    )
+    seen = heads_watched(trained)
+    assert seen is not None
+    assert [shown.name for shown in seen.maps] == ["layer 1, head 1", "layer 1, head 2"]
+    assert list(seen.places) == [0, 3584]
+    for shown in seen.maps:
+        assert shown.frames[0].shape == (3, 9)
+        assert {(i, int(np.nanargmax(row))) for i, row in enumerate(shown.frames[1])} == set(shown.overlays[0].cells)
+    stopped = HandMade(trained.config, kept | {"train/attention": sharp}, {"exact match": ([0, 9], [0.1, 1.0])})
+    assert list(heads_watched(stopped).places) == [0, 3584, 4608]
+    assert heads_watched(HandMade(trained.config, {"train/attention": sharp})) is None
 
 
 def test_answers_compare_the_chain_with_none():
