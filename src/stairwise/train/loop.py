@@ -83,6 +83,7 @@ class Program:
             most = jax.local_device_count()
             raise ValueError(f"shards={shards} must lie in 1..{most} and divide width={width} (Program)")
         self.width = width
+        self.ticks_a_second = 0.0  # as last seen: the next group starts with chunks of the right length
         self.mesh = Mesh(np.array(jax.local_devices()[:shards]), ("trials",)) if shards > 1 else None
         self.stages = [_Compiled(stage, width, self.mesh) for stage in stages]
 
@@ -182,7 +183,6 @@ class _Group:
         self.skipped: list[int] = []
         self.latest: dict[str, float] = {}
         self.saved_at = time.monotonic()
-        self.ticks_a_second = 0.0
 
     def stack(self, values: Sequence[Any]):
         """The members' values as one array; JAX's default types (a Python float stays weakly typed for no one)."""
@@ -242,12 +242,12 @@ class _Group:
         """How many ticks to run before the host looks again; no influence on any result."""
         if self.hooks.chunk is not None:
             return min(room, self.hooks.chunk)
-        return max(1, min(room, int(self.ticks_a_second * CHUNK_SECONDS), LONGEST_CHUNK))
+        return max(1, min(room, int(self.program.ticks_a_second * CHUNK_SECONDS), LONGEST_CHUNK))
 
     def pace(self, ticks: int, seconds: float) -> None:
         # a first chunk is mostly compile and dispatch, so the estimate may grow, but by no more than 8 a chunk
         pace = ticks / max(seconds, 1e-6)
-        self.ticks_a_second = min(pace, 8 * max(self.ticks_a_second, 2.0))
+        self.program.ticks_a_second = min(pace, 8 * max(self.program.ticks_a_second, 2.0))
 
     def observe(self, compiled: _Compiled, loop: Loop, t: int) -> Loop:
         """Measure each member that runs, or that was done since the last look (at its own end); a NaN ends a member."""
