@@ -1,13 +1,17 @@
 """Clusters without one: what is asked for is checked, the job script is as configured, tasks are JSON."""
 
 import json
+import threading
+from collections import deque
 
 import pytest
 
 from stairwise.lab import remote
 from stairwise.lab.cluster import Cluster
 from stairwise.lab.config import ConfigError
+from stairwise.lab.job import Job
 from stairwise.lab.plan import Group
+from stairwise.lab.progress import Silent
 from stairwise.lab.store import Store
 from tests.lab.walking import PAPER
 
@@ -78,6 +82,28 @@ def test_a_task_is_an_experiment_id_configs_and_seeds(tmp_path):
         (0.1, "slow", [4, 9]),
         (0.5, "fast", [4, 9]),
     ]
+
+
+class KilledWorker(Exception):
+    """As Dask calls it."""
+
+
+def test_a_group_whose_workers_die_is_halved_until_the_trial_that_kills_them_is_alone_and_recorded(tmp_path):
+    store = Store.open(tmp_path)
+    job = Job(None, store, "workers", 1, 4, Silent(), threading.Event(), 10.0, set())
+    bad, *others = WALK.trials("quick", [0, 1], {"rate": 0.1})
+    groups = deque([Group((bad, *others), 4)])
+    while groups:
+        group = groups.popleft()
+        if bad in group.trials:
+            job._broken(KilledWorker(), group)
+        groups.extend(job.suspects)
+        job.suspects.clear()
+    record = store.read(bad)
+    assert (record.status, record.run["message"]) == ("failed", "its workers died, one after another, while it ran")
+    assert len(store.trials()) == 1
+    with pytest.raises(ConfigError, match="a worker failed: OSError: no"):
+        job._broken(OSError("no"), Group((bad,), 4))
 
 
 def test_a_store_is_known_by_a_word_that_stays(tmp_path):

@@ -157,6 +157,22 @@ def test_a_client_killed_and_started_again_goes_on_where_it_was(environment, pro
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing that was stored ran again
 
 
+def test_a_trial_whose_workers_died_four_times_is_tried_by_itself_before_it_is_blamed(
+    environment, processes, walks, tmp_path
+):
+    gate, store = Gate(tmp_path / "gate", free=0), tmp_path / "store"
+    client = processes(*sweep(store, *WALKS, "--cluster", "local:1"), env=environment | gate.settings)
+    killed: set[int] = set()
+    while len(killed) < 4:  # Dask gives up after the fourth
+        wait_until(lambda: set(gate.held()) - killed, client)
+        (held,) = set(gate.held()) - killed
+        os.kill(held, signal.SIGKILL)
+        killed.add(held)
+    gate.open()
+    end(client)  # tried again by itself, it behaves: nobody is blamed for what another did
+    assert table(store) == walks
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
@@ -35,18 +36,23 @@ class Job:
         self.preset_group, self.group, self.save_every = preset_group, group, save_every
         self.done: set[str] = done
         self.topic = f"stairwise-{secrets.token_hex(6)}"
-        self.attempt = 0
+        self.submitted = 0
         self.troubles: set[str] = set()
+        self.suspects: deque[Group] = deque()
+        self.suspected: set[str] = set()
 
     def run(self, trials: Sequence[Trial], settled: Callable[[Trial], bool]) -> None:
         from stairwise.train.loop import Interrupted
 
         client = self.cluster.client
-        self.attempt += 1
+        self.suspects.clear()
         client.subscribe_topic(self.topic, self._heard)
         for wave in waves(trials, settled, self._width):
             queue = {self._submit(group): group for group in wave}
-            while queue:
+            while queue or self.suspects:
+                if not queue:  # alone, so that nobody else dies with it, or is blamed for it
+                    group = self.suspects.popleft()
+                    queue[self._submit(group)] = group
                 if self.stop.is_set():
                     client.cancel(list(queue))
                     raise Interrupted
@@ -56,8 +62,7 @@ class Job:
                 if not finished:
                     time.sleep(LOOK_SECONDS)
                 for future in finished:
-                    for part in self._collect(future, queue.pop(future)):
-                        queue[self._submit(part)] = part
+                    self._collect(future, queue.pop(future))
 
     def _width(self, trial: Trial) -> int:
         """The user's width, else what the device of a worker has room for."""
@@ -69,16 +74,18 @@ class Job:
     def _submit(self, group: Group) -> Any:
         task = remote.describe_group(group, self.shared, save_every=self.save_every, topic=self.topic)
         upstream = {} if self.shared else {t.digest: self._arrays(t) for t in _needed(group)}
-        key = f"stairwise-{digest_of(task)}-{self.attempt}"  # of this sweep: its topic is in the task
+        self.submitted += 1
+        key = f"stairwise-{digest_of(task)}-{self.submitted}"  # of this sweep: its topic is in the task
         return self.cluster.client.submit(remote.compute, task, upstream, key=key)
 
     def _arrays(self, trial: Trial) -> bytes:
         return (self.store.read(trial).path / ARRAYS).read_bytes()
 
-    def _collect(self, future: Any, group: Group) -> list[Group]:
-        """Store what has come, or say which groups are to be tried again."""
+    def _collect(self, future: Any, group: Group) -> None:
+        """Store what has come."""
         if future.status == "error":
-            return self._broken(future.exception(), group)
+            self._broken(future.exception(), group)
+            return
         answer = self._result(future)
         if "refused" in answer:
             raise ClusterError(f"a worker is refused: {one_line(answer['refused'])}")
@@ -91,27 +98,27 @@ class Job:
                 self.troubles.add(told["trouble"])
                 self.progress.warn(f"a worker could not store its result and sent it here: {told['trouble']}")
             self._conclude(trial, told["status"], told["message"], told["finals"])
-        return []
 
     def _conclude(self, trial: Trial, status: str, message: str, finals: dict[str, float]) -> None:
         if trial.digest not in self.done:
             self.done.add(trial.digest)
             self.progress.concluded(trial, status, message, finals)
 
-    def _broken(self, error: BaseException | None, group: Group) -> list[Group]:
-        """A group whose workers die is split, until the trial that kills them is alone and recorded as failed."""
+    def _broken(self, error: BaseException | None, group: Group) -> None:
+        """A group whose workers die is tried again by itself, in halves, until the trial that kills them is found."""
         if type(error).__name__ != "KilledWorker":
             raise ClusterError(f"a worker failed: {type(error).__name__}: {one_line(str(error))[:300]}")
-        if len(group.trials) > 1:
-            return group.halves()
+        trial = next(iter(group.trials))
+        if len(group.trials) > 1 or trial.digest not in self.suspected:
+            self.suspected.add(trial.digest)
+            self.suspects.extend(group.halves() if len(group.trials) > 1 else [group])
+            return
         message = "its workers died, one after another, while it ran"
         making = {"group_width": group.width, "source_hash": source_hash(group.experiment), "versions": versions()}
         timing = {"started": time.time(), "seconds": 0.0, "seconds_per_trial": 0.0}
         making |= {"machine": machine(), "timing": timing}
-        trial = next(iter(group.trials))
         self.store.write(trial, Outcome(FAILED, message=message), making)
         self._conclude(trial, FAILED, message, {})
-        return []
 
     def _result(self, future: Any) -> Any:
         """The result of a task; Lost where the connection is gone."""
