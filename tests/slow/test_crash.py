@@ -123,7 +123,7 @@ def test_an_altered_file_is_named_and_its_trial_skipped(undisturbed, tmp_path, f
     assert first.digest not in capsys.readouterr().out
     assert main(["figure", "selection/fig2", "--seeds", "1", "--store", str(tmp_path)]) == 2
     assert main(["report", "--store", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
-    assert first.digest in (tmp_path / "report" / "index.html").read_text()
+    assert first.digest in (tmp_path / "report" / "store.html").read_text()
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(tmp_path):
