@@ -172,7 +172,8 @@ def measure(config: Training, numbers, state: State, key, t) -> dict[str, Array]
     problem = problem_of(config.task, numbers)
     tokens = validation_tokens(config, numbers, problem)
     model = model_of(config, state)
-    found = accuracy(model, problem, tokens, config.batch) | {"loss": state.loss, "hit": state.hit.tick}
+    found = accuracy(model, problem, tokens, config.batch) | {"hit": state.hit.tick}
+    found["loss"] = jnp.where(t == 0, found["validation loss"], state.loss)  # there is no batch before the first
     if config.attention == 0:
         return found
     return found | head_metrics(model, problem, tokens[: config.attention])
