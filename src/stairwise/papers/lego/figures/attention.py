@@ -91,7 +91,8 @@ def _diagonals(records: Sequence[Any], part: str, words: str):
         axis.set(xlabel=f"place of the {part} / L", title="residual" if residual else "no residual around attention")
         axis.set_ylim(0, 1)
     axes[0][0].set_ylabel(words)
-    axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    named = {label: line for axis in axes[0] for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    axes[0][-1].legend(named.values(), named, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _caption(figure, records, seeds_note(records))
     return figure
 
