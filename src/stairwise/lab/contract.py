@@ -244,7 +244,7 @@ class Ledger:
         """Register `judge(records) -> Verdict` of an experiment's preset under `id`."""
 
         def register(judge: Callable[[list[Any]], Verdict]):
-            self.claims.append(Claim(id, says, "empirical", tier, experiment=experiment, judge=judge, **more))
+            self.claims.append(Claim(id, says, kind, tier, experiment=experiment, judge=judge, **more))
             return judge
 
         return register

@@ -234,6 +234,7 @@ def recursive_self_training(config: Stages, seed: int) -> Verdict:
 @LEDGER.empirical(
     "alg1",
     experiment="algorithm1",
+    kind="algorithm",
     says="Algorithm 1 end to end: trained on lengths 1 and 2, all chains right at every length; with Q=0 almost none",
 )
 def curriculum_training(records: Sequence[Any]) -> Verdict:
