@@ -277,8 +277,8 @@ def test_an_ordinary_store_is_listed_quickly(store, capsys):
     experiment = tiny.PAPER.experiment("walk")
     for trial in experiment.trials("quick", range(50)):
         store.write(trial, tiny.outcome(trial), tiny.RUN)
-    began = time.perf_counter()
+    began = time.process_time()  # not the clock: the tests share their cores
     text.papers_table([tiny.PAPER], store)
     text.trials_table(store)
-    assert time.perf_counter() - began < 1.0  # measured: 0.1
+    assert time.process_time() - began < 1.0  # measured: 0.1
     assert len(printed(capsys)) > 100
