@@ -213,25 +213,39 @@ def right_labels(config: Stages, seed: int) -> tuple[str, ...]:
     kind="bound",
     says="stages that label themselves: until the level of the window eps >= 4c1/3, eps <= 2 eps of before, a+c grows",
     cases=SELF,
-    aliases=tuple(f"lemF{k}" for k in range(9, 16)),
+    aliases=tuple(f"lemF{k}" for k in (9, 10, 11, 12, 13, 15)),
     tier="minutes",
 )
 def stages_of_self_training(config: Stages, seed: int) -> Verdict:
     low, _ = lengths.stage_window(config.network.clip_factor)
-    note = "the gap of Lemma F.14 is reported against c1, which is its order"
-    c1 = lengths.window_constant(config.network.clip_factor)
     facts, rows, before = {}, [], None
     for stage in stages_of(config, seed):
         eps = lengths.concentration(stage.path.scores, stage.length, 2)
-        gaps = lengths.gap(stage.path.scores, stage.length, 2)
         if before is not None:
             facts[f"L={stage.length}: eps >= 4 c1/3"] = bool(eps.min() >= low)
             facts[f"L={stage.length}: eps <= 2 eps of the stage before"] = bool(eps.max() <= 2 * before)
             facts[f"L={stage.length}: a + c increases"] = bool((np.diff(stage.path.scores[:, [0, 2]].sum(1)) > 0).all())
         before = float(eps[-1])
         rows.append({"L": stage.length, "steps": len(eps) - 1, "least eps": float(eps.min()), "4c1/3": low,
-                     "last eps": before, "largest gap": float(gaps.max()), "c1": c1,
-                     "loss": float(stage.path.losses[-1]),
-                "labels right": stage.label_accuracy, "reached": stage.path.reached})  # fmt: skip
+                     "last eps": before, "loss": float(stage.path.losses[-1]),
+                     "labels right": stage.label_accuracy, "reached": stage.path.reached})  # fmt: skip
     missing = transitive_not_free(config.group) + below_one(config) + right_labels(config, seed)
-    return under(missing, exactly(facts, details=tuple(rows), note=note))
+    return under(missing, exactly(facts, details=tuple(rows)))
+
+
+@LEDGER.theory(
+    "symm-gap",
+    kind="bound",
+    says="Lemma F.14: in a stage that labels itself attention to predicate 2 exceeds that to answer 1 by at most c1",
+    cases=(SELF, dataclasses.replace(SELF, network=Constants(clip_factor=24.0))),
+    aliases=("lemF14",),
+    tier="minutes",
+)
+def gap_of_self_training(config: Stages, seed: int) -> Verdict:
+    c1 = lengths.window_constant(config.network.clip_factor)
+    _, *stages = stages_of(config, seed)
+    gaps = {stage.length: float(lengths.gap(stage.path.scores, stage.length, 2).max()) for stage in stages}
+    missing = transitive_not_free(config.group) + below_one(config) + right_labels(config, seed)
+    rows = tuple({"L": length, "largest gap": gap, "c1": c1} for length, gap in gaps.items())
+    # the window's constants ask for a C_B of some 2,000: at these sizes its failure refutes nothing
+    return under(missing, Verdict.at_most(max(gaps.values()), c1, otherwise="not-reproduced", details=rows))
