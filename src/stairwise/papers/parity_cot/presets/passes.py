@@ -21,6 +21,8 @@ from stairwise.papers.parity_cot.presets.common import (
 
 # --- where attention goes ---------------------------------------------------------------------------------------------
 
+FORTY = replace(WIDE, task=PaddedTask(inputs=40, size=20, padding=20), rate=6e-5, attention=64, watch=True)
+ONE_AND_TWO = {"1x1": {}, "2x2": {"decoder.layers": 2, "decoder.heads": 2}}
 ATTENTION = experiment(
     "attention",
     "Figures 3b and 8: a step of the chain attends to the secret bit that it adds",
@@ -49,32 +51,16 @@ ATTENTION = experiment(
             note="width 64, n = 16, k = 8; trained on for 40,000 samples after all is right",
         ),
         "gpu": Preset(
-            replace(
-                WIDE,
-                task=PaddedTask(inputs=40, size=20, padding=20),
-                rate=6e-5,
-                attention=64,
-                watch=True,
-                past=60,
-                points=4,
-            ),
-            {"1x1": {}, "2x2": {"decoder.layers": 2, "decoder.heads": 2}},
+            replace(FORTY, past=60, points=4),
+            ONE_AND_TWO,
             seeds=5,
             group=5,
             hours=0.03,
             note="n = 40, k = 20 at the paper's width and rate, trained on for 120,000 samples after all is right",
         ),
         "paper": Preset(
-            replace(
-                WIDE,
-                task=PaddedTask(inputs=40, size=20, padding=20),
-                rate=6e-5,
-                attention=64,
-                watch=True,
-                past=10**6,
-                budget=2048 * 489,
-            ),
-            crossed({"1x1": {}, "2x2": {"decoder.layers": 2, "decoder.heads": 2}}, {"": AUTHORS}),
+            replace(FORTY, past=10**6, budget=2048 * 489),
+            crossed(ONE_AND_TWO, {"": AUTHORS}),
             seeds=1,
             hours=0.1,
             note="1e6 samples, whether all is right or not",
