@@ -4,9 +4,9 @@ A crossing is a folder of its own: `__init__` (config, presets, hypotheses as cl
 """
 
 from stairwise.lab.contract import Paper
-from stairwise.papers.crossings import supervisions
+from stairwise.papers.crossings import sparsity, supervisions
 
-CROSSINGS = (supervisions,)
+CROSSINGS = (supervisions, sparsity)
 
 PAPER = Paper(
     id="crossings",

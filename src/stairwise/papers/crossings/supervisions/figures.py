@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from stairwise.lab.plots import COLUMN
 from stairwise.papers.crossings.supervisions import SUPERVISIONS
@@ -16,7 +17,7 @@ NAMES = {
     "chain": "chain of partial sums",
     "tree": "balanced tree",
     "mixture": "shorter parities mixed in",
-    "self": "own chains, kept where they end right",
+    "self": "own chains that end right",
 }
 
 
@@ -33,7 +34,8 @@ def against_size(records: Sequence[Any]):
         axes.plot([], [], "o-", color=colour(number), markersize=3.5, label=NAMES[supervision])
     triangle_key(axes)
     finish(axes, records)
-    axes.set_title(f"{setting(records)}; lines: medians, at the best of {len(rates_of(records))} rates")
+    tried = ", ".join(f"{rate:g}" for rate in rates_of(records))
+    figure.suptitle(f"{setting(records)}; lines: medians; rate: the best of {tried} for each k", fontsize=7)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -47,7 +49,7 @@ def rates(records: Sequence[Any]):
             for place, (size, group) in enumerate(grouped(own, lambda config: config.size).items()):
                 run_dots(
                     axes,
-                    size + 0.2 * (number - 1),
+                    size + 0.2 * (number - (len(rates_of(records)) - 1) / 2),
                     hits(group),
                     colour(number),
                     0.06,
@@ -69,6 +71,9 @@ def rates(records: Sequence[Any]):
 
 def finish(axes: Any, records: Sequence[Any]) -> None:
     axes.set(yscale="log", xlabel="secret bits k", ylabel="samples until the answer is right")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xticks(sorted({record.config.size for record in records}))
 
 
