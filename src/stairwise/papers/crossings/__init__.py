@@ -4,9 +4,9 @@ A crossing is a folder of its own: `__init__` (config, presets, hypotheses as cl
 """
 
 from stairwise.lab.contract import Paper
-from stairwise.papers.crossings import sparsity, supervisions
+from stairwise.papers.crossings import sparsity, supervisions, variance
 
-CROSSINGS = (supervisions, sparsity)
+CROSSINGS = (supervisions, sparsity, variance)
 
 PAPER = Paper(
     id="crossings",

@@ -123,5 +123,5 @@ for _task in TASKS:
     LEDGER.empirical(
         f"sparsity-{_task.replace('_', '-')}",
         experiment="sparsity",
-        says=f"{_task}: entropy is half-way down before accuracy is half-way up, in three quarters of the seeds that learn",
+        says=f"{_task}: entropy is half-way down before accuracy is half-way up, in 3/4 of the seeds that learn",
     )(_entropy_first(_task))

@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from stairwise.lab.plots import COLOURS, COLUMN, all_seeds
+from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.sparsity import TASKS
 from stairwise.papers.crossings.sparsity.runs import halves, sign_test
 
@@ -26,7 +27,8 @@ def traces(records: Sequence[Any]):
             all_seeds(axes, [(steps * look, values) for steps, values in own], name, colour, dash)
         axes.set(title=task, xlabel="steps", ylim=(-0.05, 1.05))
     panels[0][0].set_ylabel("accuracy, normalised entropy")
-    panels[0][0].legend(loc="center right")
+    handles, names = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=2)
     seeds = len({record.seed for record in records})
     figure.suptitle(f"{seeds} seeds: thin lines; median: thick; band: quartiles", fontsize=7)
     return figure
@@ -53,5 +55,7 @@ def order(records: Sequence[Any]):
         xlabel="step at which entropy is half-way down",
         ylabel="step at which accuracy is half-way up",
     )
+    plain_log(axes.xaxis)
+    plain_log(axes.yaxis)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=6)
     return figure

@@ -32,15 +32,15 @@ class Halves(NamedTuple):
 def halfway(steps: np.ndarray, values: np.ndarray) -> float:
     """The step at which a trace first passes the middle between its start and its farthest rise, interpolated.
 
-    >>> halfway(np.array([0, 10, 20]), np.array([0.0, 0.4, 1.0])).item()
-    11.666666666666666
+    >>> round(halfway(np.array([0, 10, 20]), np.array([0.0, 0.4, 1.0])), 2)
+    11.67
     """
     middle = (values[0] + values.max()) / 2
     if values.max() <= values[0]:
-        return np.float64(math.inf)
+        return math.inf
     after = int(np.argmax(values >= middle))
     share = (middle - values[after - 1]) / (values[after] - values[after - 1])
-    return np.float64(steps[after - 1] + share * (steps[after] - steps[after - 1]))
+    return float(steps[after - 1] + share * (steps[after] - steps[after - 1]))
 
 
 def halves(record: Any) -> Halves:
@@ -48,8 +48,8 @@ def halves(record: Any) -> Halves:
     _, entropy = record.series("entropy")
     steps = np.asarray(steps) * record.config.look
     return Halves(
-        float(halfway(steps, -entropy)),
-        float(halfway(steps, accuracy)),
+        halfway(steps, -entropy),
+        halfway(steps, accuracy),
         float(accuracy.max() - accuracy[0]),
         float(entropy[0] - entropy.min()),
     )
@@ -81,5 +81,6 @@ def verdict(records: Sequence[Any], share: float) -> Verdict:
     if not learnt:
         return Verdict("not-reproduced", note="no seed learns", details=rows)
     first = sum(one.sparse_first for one in learnt)
-    note = f"{first} of {len(learnt)} seeds that learn (of {len(found)}), sign test p = {sign_test(first, len(learnt)):.2g}"
+    p = sign_test(first, len(learnt))
+    note = f"{first} of {len(learnt)} seeds that learn (of {len(found)}), sign test p = {p:.2g}"
     return Verdict.at_least(first / len(learnt), share, otherwise="not-reproduced", note=note, details=rows)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
-from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from stairwise.lab.plots import COLUMN
+from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.supervisions import SUPERVISIONS
 from stairwise.papers.crossings.supervisions.runs import by_size, hits
 from stairwise.papers.parity_cot.figures.common import colour, median_line, model_text, run_dots, triangle_key
@@ -35,7 +35,8 @@ def against_size(records: Sequence[Any]):
     triangle_key(axes)
     finish(axes, records)
     tried = ", ".join(f"{rate:g}" for rate in rates_of(records))
-    figure.suptitle(f"{setting(records)}; lines: medians; rate: the best of {tried} for each k", fontsize=7)
+    chosen = f"rate {tried}" if len(rates_of(records)) == 1 else f"each k at the best rate of {tried}"
+    figure.suptitle(f"{setting(records)}; lines: medians; {chosen}", fontsize=7)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -71,9 +72,7 @@ def rates(records: Sequence[Any]):
 
 def finish(axes: Any, records: Sequence[Any]) -> None:
     axes.set(yscale="log", xlabel="secret bits k", ylabel="samples until the answer is right")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    plain_log(axes.yaxis)
     axes.set_xticks(sorted({record.config.size for record in records}))
 
 
