@@ -4,9 +4,9 @@ A crossing is a folder of its own: `__init__` (config, presets, hypotheses as cl
 """
 
 from stairwise.lab.contract import Paper
-from stairwise.papers.crossings import sparsity, supervisions, variance
+from stairwise.papers.crossings import retrieval, sparsity, supervisions, variance
 
-CROSSINGS = (supervisions, sparsity, variance)
+CROSSINGS = (supervisions, sparsity, variance, retrieval)
 
 PAPER = Paper(
     id="crossings",

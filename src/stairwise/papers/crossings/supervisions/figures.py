@@ -7,8 +7,9 @@ import matplotlib.pyplot as plt
 
 from stairwise.lab.plots import COLUMN
 from stairwise.papers.crossings.drawing import plain_log
+from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.supervisions import SUPERVISIONS
-from stairwise.papers.crossings.supervisions.runs import by_size, hits
+from stairwise.papers.crossings.supervisions.runs import by_size
 from stairwise.papers.parity_cot.figures.common import colour, median_line, model_text, run_dots, triangle_key
 from stairwise.papers.parity_cot.runs import grouped, where
 
