@@ -86,7 +86,7 @@ EXPERIMENTS = (
         presets={
             "quick": Preset(Tracking(), arms((2, 4), (2e-3,)), seeds=3, note="width 64, two lengths"),
             "gpu": Preset(
-                LARGE, arms((2, 4, 8, 12, 16), (5e-4, 1e-3, 2e-3)), seeds=5, group=15, note="three rates a length"
+                LARGE, arms((2, 4, 8, 16), (5e-4, 1e-3, 2e-3)), seeds=5, group=15, note="three rates a length"
             ),
             "paper": Preset(
                 Tracking(names=160, width=256, heads=4, batch=256, look=5120, budget=2_560_000, test=512),

@@ -33,7 +33,7 @@ def by_name_and_place(records: Sequence[Any]):
             axes.plot(places, [np.median(column) for column in values], color=colour(number), alpha=0.6)
         samples.plot([], [], "o-", color=colour(number), markersize=3.5, label=f"found by {kind}")
     triangle_key(samples)
-    samples.set(yscale="log", ylabel="sentences until all answers are right")
+    samples.set(yscale="log", ylabel="sentences until all is right")
     plain_log(samples.yaxis)
     further.plot(lengths, [2.0**-length for length in lengths], ":", color="grey", label="guessing the last L")
     further.set(ylabel="exact match at 2L", ylim=(-0.05, 1.05))

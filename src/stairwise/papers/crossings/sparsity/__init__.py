@@ -72,7 +72,7 @@ SMALL = arms(
     selection={"length": 24, "parts": 3, "width": 48, "rate": 5e-3},
 )
 LARGE = arms(
-    composition={"length": 5, "parts": 4, "layers": 4, "width": 128, "rate": 5e-4, "batch": 256, "looks": 400},
+    composition={"length": 5, "parts": 2, "layers": 2, "width": 128, "batch": 256, "looks": 200},
     lego={"length": 5, "parts": 6, "width": 128, "look": 50, "looks": 200},
     parity_cot={"length": 24, "parts": 8, "layers": 2, "look": 10, "looks": 300},
     parity_onestep={"length": 64, "parts": 32, "rate": 0.02, "look": 5, "looks": 200},

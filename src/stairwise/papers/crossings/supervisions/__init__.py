@@ -100,17 +100,17 @@ EXPERIMENTS = (
             ),
             "gpu": Preset(
                 Supervised(
-                    inputs=20,
+                    inputs=16,
                     padding=8,
                     decoder=Decoder(layers=2),
-                    look=4096,
-                    budget=2**21,
+                    look=2048,
+                    budget=2**18,
                     validation=1024,
                 ),
                 arms((2, 3, 4, 5, 6, 8), (3e-4, 1e-3, 3e-3)),
                 seeds=5,
                 group=90,
-                note="n = 20, two layers, three rates; a program is a supervision, all its runs side by side",
+                note="n = 16, two layers, three rates; a program is a supervision, all its runs side by side",
             ),
             "paper": Preset(
                 Supervised(

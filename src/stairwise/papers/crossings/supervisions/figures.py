@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.lines import Line2D
 
 from stairwise.lab.plots import COLUMN
 from stairwise.papers.crossings.drawing import plain_log
@@ -63,7 +64,7 @@ def rates(records: Sequence[Any]):
         axes.set_ylabel("")
     triangle_key(panels[0])
     handles = [
-        plt.Line2D([], [], marker="o", linestyle="none", color=colour(number), markersize=3.5, label=f"rate {rate:g}")
+        Line2D([], [], marker="o", linestyle="none", color=colour(number), markersize=3.5, label=f"rate {rate:g}")
         for number, rate in enumerate(rates_of(records))
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

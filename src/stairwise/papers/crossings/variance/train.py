@@ -58,12 +58,12 @@ def parity_means(
 
 def walsh_hadamard(values: Float[np.ndarray, "inputs parameters"]) -> Float[np.ndarray, "inputs parameters"]:
     """sum_x (-1)^{<S, x>} values(x) for every code S, by butterflies: n 2^n additions."""
-    table = values.copy()
-    half = 1
-    while half < len(table):
-        pairs = table.reshape(-1, 2, half, table.shape[1])
-        table = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(table.shape)
-        half *= 2
+    inputs, parameters = values.shape
+    table, half = values, 1
+    while half < inputs:
+        pairs = table.reshape(-1, 2, half, parameters)
+        sums, differences = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
+        table, half = np.stack([sums, differences], axis=1).reshape(inputs, parameters), 2 * half
     return table
 
 
@@ -72,5 +72,6 @@ def composition_means(
 ) -> Float[np.ndarray, "targets parameters"]:
     """E_x q(x, f_pi(x)) for every tuple of hidden permutations."""
     tuples = all_tuples(config.size, config.length)
-    place = np.arange(len(queries))
-    return np.stack([queries[place, answers(hidden, tuples)].mean(axis=0) for hidden in tuples])
+    labels = np.stack([answers(hidden, tuples) for hidden in tuples])
+    chosen = np.eye(config.outputs)[labels].reshape(len(tuples), -1) / len(queries)
+    return chosen @ queries.reshape(-1, queries.shape[2])
