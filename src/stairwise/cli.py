@@ -123,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
     gc = add("gc", "remove orphaned checkpoints and temporary folders; asks first", as_json=False)
     gc.add_argument("--yes", action="store_true", help="do not ask")
 
-    add("doctor", "device, precision, cache, versions, store")
+    add("doctor", "device, precision, cache, versions, extras, store")
     return top
 
 
