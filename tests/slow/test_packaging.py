@@ -140,14 +140,7 @@ def test_a_missing_extra_is_one_line_that_names_it(fresh):
     sweep = ["sweep", "selection/online", "--grid", "learning_rate=1,2"]
     requests = {
         missing("stairwise query", "query"): ["query", "select 1"],
-        missing("--cluster", "cluster"): [
-            "sweep",
-            "selection/online",
-            "--grid",
-            "learning_rate=1,2",
-            "--cluster",
-            "local:2",
-        ],
+        missing("--cluster", "cluster"): [*sweep, "--cluster", "local:2"],
         missing("stairwise entropy", "hf"): ["entropy", "--model", "gpt2", "--data", "problems.jsonl"],
     }
     for line, arguments in requests.items():
