@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from stairwise.lab.contract import Experiment, Preset
 from stairwise.papers.parity_cot.config.training import Decoder, Training
-from stairwise.papers.parity_cot.presets.common import HERE, SMALL, WIDE, chain, crossed, sizes
+from stairwise.papers.parity_cot.presets.common import HERE, SMALL, WIDE, chain, crossed, figure, sizes
 
 KEPT = Experiment(
     id="kept",
@@ -12,6 +12,7 @@ KEPT = Experiment(
     Config=Training,
     program=f"{HERE}.kept:training_kept",
     model=f"{HERE}.kept:stored_model",
+    figures=(figure("fig-kept", "Entropy of every head and accuracy of the decoders that are kept", "traces:by_size"),),
     presets={
         "quick": Preset(
             replace(SMALL, attention=32),
@@ -28,7 +29,7 @@ KEPT = Experiment(
             note="two layers, four heads, width 128, n = 16; 1.6 MB of weights a trial",
         ),
         "paper": Preset(
-            WIDE,
+            replace(WIDE, attention=64),
             crossed(chain(True, 4, 524_288, 2048), sizes(3)),
             seeds=1,
             hours=0.01,
