@@ -44,7 +44,7 @@ def _run(options, fields) -> int:
         raise ConfigError(f"save-every={options.save_every} must be at least 0")
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.dry_run:
-        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json)
+        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, options.group)
     store = Store.open(options.store)
     began = time.monotonic()
     command = shlex.join(["stairwise", *sys.argv[1:]])

@@ -91,24 +91,33 @@ def test_the_exported_theorem_1_has_the_parity_s_sign_on_every_input(tmp_path):
     assert ((outputs > 0) == (bits[:, [1, 4, 6]].sum(axis=1) % 2 == 1)).all()
 
 
-def test_the_exported_solutions_solve_their_tasks(tmp_path):
-    model = there_and_back("parity_onestep/solution", tmp_path / "onestep", changes={"task.bits": 12, "task.size": 5})
+def test_the_exported_solution_of_parity_in_one_step_computes_every_node(tmp_path):
+    model = there_and_back("parity_onestep/solution", tmp_path / "out", changes={"task.bits": 12, "task.size": 5})
     inputs = jnp.asarray(np.random.default_rng(0).choice([-1.0, 1.0], size=12), dtype=jnp.float32)
-    assert np.abs(model.by_tokens(inputs) - model.tree.complete(inputs)).max() < 1e-5
+    off = eqx.filter_jit(lambda model, inputs: model.by_tokens(inputs) - model.tree.complete(inputs))
+    assert np.abs(off(model, inputs)).max() < 1e-5
 
-    changes = {"task.action": "C3", "task.variables": 7, "task.length": 6}
-    model = there_and_back("lego/solution", tmp_path / "lego", changes=changes)
-    task = lego("C3", 7, 6)
+
+def test_the_exported_solution_of_lego_gives_the_answer_all_of_the_clip(tmp_path):
+    changes = {"task.action": "C3", "task.variables": 5, "task.length": 2}
+    model, task = there_and_back("lego/solution", tmp_path / "out", changes=changes), lego("C3", 5, 4)
     found = jax.jit(lambda key: accuracy(model, task, task.sample(key)))(jax.random.key(1))
-    assert_close(found, 1 / (1 + 13 * 14**-4.0), 1e-5)  # the answer has B = 4 log 14, all others 0
+    assert_close(
+        found, 1 / (1 + 11 * 12**-4.0), 1e-5
+    )  # on longer chains too: the answer has B = 4 log 12, all others 0
 
-    model = there_and_back("selection/solution", tmp_path / "selection", changes={"width": 2, "encoding_width": 9})
+
+def test_the_exported_solution_of_selection_selects(tmp_path):
+    model = there_and_back("selection/solution", tmp_path / "out", changes={"width": 2, "encoding_width": 9})
     task = SparseSelection(9, 3, 2)
-    example = task.sample(jax.random.key(2))
-    chosen = jnp.zeros(9, dtype=jnp.float32).at[example.subset].set(1.0)
-    query = jnp.concatenate([jnp.zeros(2, dtype=jnp.float32), chosen])
-    found = model(example.tokens, jnp.eye(9, dtype=jnp.float32), query)
-    assert np.abs(found - task.answer(example)).max() < 1e-5
+
+    def off(key):
+        example = task.sample(key)
+        chosen = jnp.zeros(9, dtype=jnp.float32).at[example.subset].set(1.0)
+        query = jnp.concatenate([jnp.zeros(2, dtype=jnp.float32), chosen])
+        return model(example.tokens, jnp.eye(9, dtype=jnp.float32), query) - task.answer(example)
+
+    assert np.abs(jax.jit(off)(jax.random.key(2))).max() < 1e-5
 
 
 # --- what was trained -------------------------------------------------------------------------------------------------
@@ -148,34 +157,32 @@ def trained(tmp_path_factory):
     return store_of(tmp_path_factory.mktemp("kept") / "store", "parity_cot/kept", TINY, kept_arrays, (3, 4))
 
 
+def test_a_kept_decoder_goes_out_as_a_gpt2_by_the_beginning_of_its_digest(tmp_path, trained, capsys):
+    store, (record, _) = trained
+    where = ["--store", str(store.root), "--format", "gpt2", "--json"]
+    assert main(["export", record.digest[:12], "-o", str(tmp_path / "out"), *where]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert (about["experiment"], about["digest"], about["seed"]) == ("parity_cot/kept", record.digest, record.seed)
+    assert sorted(os.listdir(tmp_path / "out")) == ["config.json", "model.safetensors", "stairwise.json"]
+    assert equal_bits(sw.interop.load(tmp_path / "out"), sw.load_model(record))
+
+
 @pytest.mark.slow
-def test_a_decoder_that_was_trained_here_goes_out_and_comes_back(tmp_path):
+def test_a_decoder_that_was_trained_here_says_the_same_in_transformers_and_back_again(tmp_path):
+    torch = pytest.importorskip("torch", reason="needs the extra hf")
+    transformers = pytest.importorskip("transformers", reason="needs the extra hf")
     (record,) = sw.run("parity_cot/kept", seeds=1, changes=TINY, store=str(tmp_path / "store")).records
     sw.export(record, tmp_path / "plain")
     sw.export(record, tmp_path / "gpt2", "gpt2")
     model = sw.load_model(record)
     assert equal_bits(load(tmp_path / "plain"), model)
     assert equal_bits(load(tmp_path / "gpt2"), model)
-    tokens = jnp.zeros(6, dtype=jnp.int32)
-    assert np.array_equal(load(tmp_path / "plain")(tokens), model(tokens))
-    assert np.isfinite(record.final("loss"))
-
-
-def test_a_trained_decoder_goes_out_by_its_digest_and_transformers_says_the_same(tmp_path, trained, capsys):
-    torch = pytest.importorskip("torch", reason="needs the extra hf")
-    transformers = pytest.importorskip("transformers", reason="needs the extra hf")
-    store, (record, _) = trained
-    where = ["--store", str(store.root), "--format", "gpt2", "--json"]
-    assert main(["export", record.digest[:12], "-o", str(tmp_path / "out"), *where]) == 0
-    about = json.loads(capsys.readouterr().out)
-    assert (about["experiment"], about["digest"], about["seed"]) == ("parity_cot/kept", record.digest, record.seed)
-    theirs = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "out").eval()
-    model = sw.load_model(record)
-    tokens = np.array([0, 1, 1, 0, 1, 0], dtype=np.int32)
+    tokens = np.array([0, 1, 1, 0, 1, 0])
+    logits = np.asarray(model(jnp.asarray(tokens, dtype=jnp.int32)))
+    assert np.array_equal(load(tmp_path / "plain")(jnp.asarray(tokens, dtype=jnp.int32)), logits)
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "gpt2").eval()
     with torch.no_grad():
-        logits = theirs(torch.tensor(tokens[None].astype(np.int64))).logits[0].numpy()
-    assert np.abs(logits - np.asarray(model(jnp.asarray(tokens)))).max() < 1e-5
-    assert equal_bits(sw.interop.load(tmp_path / "out"), model)
+        assert_close(theirs(torch.tensor(tokens[None])).logits[0].numpy(), logits, 1e-5)
 
 
 def composition_arrays(config, random):
