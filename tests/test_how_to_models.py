@@ -22,14 +22,14 @@ def test_every_command_and_every_line_of_python_works_as_printed(tmp_path, monke
     pytest.importorskip("transformers", reason="needs the extra hf")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STAIRWISE_STORE", str(tmp_path / "store"))
-    digest = ""
+    digest = said = ""
     for command in COMMANDS:
-        if command[0] == "run":
-            assert main([*command, *SMALL, "--json"]) == 0
-            digest = json.loads(capsys.readouterr().out)["trials"][0]["digest"]
-        else:
-            assert main([digest[:8] if word == "DIGEST" else word for word in command]) == 0
-    said = capsys.readouterr().out
+        training = command[0] == "run"
+        words = [digest[:8] if word == "DIGEST" else word for word in command]
+        assert main([*words, *SMALL, "--json"] if training else words) == 0
+        printed = capsys.readouterr().out
+        digest = json.loads(printed)["trials"][0]["digest"] if training else digest
+        said += printed
     assert "thm4: AttentionOnly of composition/thm4, seed 0" in said
     assert f"decoder: Transformer of parity_cot/kept {digest}, seed 0" in said
     assert "--task.blocks" in said
