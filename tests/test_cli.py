@@ -21,6 +21,14 @@ QUICK = {
 FIELDS = sorted({field.path for config in QUICK.values() for field in leaves(config)})
 
 
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_traced():
+    """A dry run traces its programs to weigh them: too slow for hundreds of configs, and tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stairwise.lab.estimate.trial_bytes", lambda trial: None)
+        yield
+
+
 def call(capsys, *arguments):
     status = main(list(arguments))
     out, err = capsys.readouterr()

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from stairwise import interop
+    from stairwise.interop.weights import export
     from stairwise.lab.api import fit, load, load_model, run, verify
     from stairwise.lab.sweep import sweep
     from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
     from stairwise.train.stage import Stage
 
 _NAMES = {
+    "stairwise.interop.weights": ("export",),
     "stairwise.lab.api": ("fit", "run", "verify", "load", "load_model"),
     "stairwise.lab.sweep": ("sweep",),
     "stairwise.train.schemes": ("online", "finite", "mixture", "curriculum", "self_training"),
@@ -26,8 +29,10 @@ _HOMES: dict[str, str] = {name: module for module, names in _NAMES.items() for n
 __all__ = [
     "Stage",
     "curriculum",
+    "export",
     "finite",
     "fit",
+    "interop",
     "load",
     "load_model",
     "mixture",
@@ -43,6 +48,8 @@ def __getattr__(name: str) -> Any:
     """Names are imported when first used: `import stairwise` alone costs nothing."""
     import importlib
 
+    if name == "interop":
+        return importlib.import_module("stairwise.interop")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'stairwise' has no attribute {name!r}")

@@ -107,6 +107,14 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--all", action="store_true", help="every quick preset and every claim of the minutes tier")
     reproduce.add_argument("--out", default="report", help="folder to write to (default: report)")
 
+    export = add("export", "write a trained model, or one that a paper constructs, to a folder")
+    export.add_argument("target", metavar="RUN", help="a trial digest, or its beginning; or PAPER/CONSTRUCTION")
+    export.add_argument("-o", "--out", required=True, metavar="FOLDER", help="folder to write to: new, or empty")
+    export.add_argument(
+        "--format", default="safetensors", help="safetensors, or gpt2 for Transformers (default: safetensors)"
+    )
+    export.add_argument("--seed", type=int, default=0, help="seed of a construction (default: 0)")
+
     _entropy(add("entropy", "attention entropy of Hugging Face models on word problems, with and without CoT"))
     query = add("query", "SQL over the store: tables trials, finals, metrics, runs and claims")
     query.add_argument("sql", metavar="SQL", help="for example: select status, count(*) from trials group by status")
@@ -115,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
     gc = add("gc", "remove orphaned checkpoints and temporary folders; asks first", as_json=False)
     gc.add_argument("--yes", action="store_true", help="do not ask")
 
-    add("doctor", "device, precision, cache, versions, store")
+    add("doctor", "device, precision, cache, versions, extras, store")
     return top
 
 
@@ -217,7 +225,7 @@ def _dispatch(arguments: list[str]) -> int:
     name, rest = arguments[0], arguments[1:]
     command = commands[name]
     fields: dict[str, str] = {}
-    if name in ("run", "sweep", "verify", "figure"):
+    if name in ("run", "sweep", "verify", "figure", "export"):
         if ("--help" in rest or "-h" in rest) and any("/" in word for word in rest):
             return _field_help(command, name, next(word for word in rest if "/" in word))
         rest, fields = split_fields(rest, set(command._option_string_actions))
@@ -248,6 +256,8 @@ def _field_help(command: argparse.ArgumentParser, name: str, target: str) -> int
     if name == "verify":
         claim = registry.claims([target])[0][0]
         base = claim.cases[0] if claim.cases else None
+    elif name == "export":
+        base = registry.construction(target).Config()
     else:
         base = registry.experiment(target).presets["quick"].config
     command.print_help()

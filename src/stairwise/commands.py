@@ -44,7 +44,7 @@ def _run(options, fields) -> int:
         raise ConfigError(f"save-every={options.save_every} must be at least 0")
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.dry_run:
-        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json)
+        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, options.group)
     store = Store.open(options.store)
     began = time.monotonic()
     command = shlex.join(["stairwise", *sys.argv[1:]])
@@ -242,6 +242,23 @@ def _reproduce(options, fields) -> int:
     return reproduce(options.store, Path(options.out), everything=options.all)
 
 
+def _export(options, fields) -> int:
+    from stairwise.lab import registry
+    from stairwise.lab.config import update
+
+    if "/" in options.target:  # what is wrong with the request is said before JAX is imported
+        update(registry.construction(options.target).Config(), fields)
+    from stairwise.interop.weights import export
+
+    about = export(options.target, options.out, options.format, seed=options.seed, changes=fields, store=options.store)
+    if options.json:
+        _print_json(about)
+    else:
+        source = about.get("construction") or f"{about['experiment']} {about['digest']}"
+        print(f"{options.out}: {about['model'].rpartition('.')[2]} of {source}, seed {about['seed']}")
+    return 0
+
+
 def _entropy(options, fields) -> int:
     from stairwise.lab.progress import for_terminal
     from stairwise.report import entropy
@@ -278,6 +295,7 @@ COMMANDS = {
     "diff": _diff,
     "report": _report,
     "reproduce": _reproduce,
+    "export": _export,
     "entropy": _entropy,
     "query": _query,
     "gc": _gc,

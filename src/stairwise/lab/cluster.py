@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stairwise.extras import missing
 from stairwise.lab import remote
 from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Experiment, Trial
@@ -218,7 +219,7 @@ def _jobqueue() -> Any:
     try:
         import dask_jobqueue
     except ImportError:
-        raise ClusterError("--cluster slurm needs dask-jobqueue: pip install 'stairwise[cluster]'") from None
+        raise ClusterError(missing("--cluster slurm", "cluster")) from None
     except ValueError:
         raise ClusterError("--cluster slurm must be started from the main thread") from None
     if threading.current_thread() is threading.main_thread():
@@ -230,7 +231,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise ClusterError("--cluster needs distributed: pip install 'stairwise[cluster]'") from None
+        raise ClusterError(missing("--cluster", "cluster")) from None
     return distributed
 
 

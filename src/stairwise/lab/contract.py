@@ -1,4 +1,5 @@
-"""What a paper hands to the kernel: `Paper`, `Claim`, `Verdict`, `Experiment`, `Preset`, `Figure`, `Trial`, `Record`.
+"""What a paper hands to the kernel: `Paper`, `Claim`, `Verdict`, `Experiment`, `Preset`, `Figure`, `Trial`, `Record`,
+`Construction`.
 
 Nothing here imports JAX: papers describe themselves instantly and name their code as "module:function", which is
 imported only when it runs.
@@ -250,12 +251,35 @@ class Ledger:
         return register
 
 
+# --- constructions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Construction:
+    """Weights that a paper writes down: `build` ("module:function") makes the model from a config and a seed."""
+
+    id: str
+    says: str
+    Config: type[Config]
+    build: str
+    paper: str = ""
+    precision: int = 32
+
+    @property
+    def name(self) -> str:
+        return f"{self.paper}/{self.id}"
+
+
 # --- papers -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: what it is, what it claims, what can be run, how it answers the questions asked of every paper."""
+    """A paper: what it is, what it claims, what can be run, how it answers the questions asked of every paper.
+
+    `constructions` are the models it writes down; `tensors` says in a line what each tensor of its models is, by a
+    pattern of names ("key_query.*").
+    """
 
     id: str
     title: str
@@ -266,6 +290,8 @@ class Paper:
     claims: tuple[Claim, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     answers: tuple[Answer, ...] = ()
+    constructions: tuple[Construction, ...] = ()
+    tensors: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         claims = tuple(dataclasses.replace(claim, paper=self.id) for claim in self.claims)
@@ -277,8 +303,11 @@ class Paper:
             experiments.append(dataclasses.replace(experiment, paper=self.id, figures=figures))
         object.__setattr__(self, "claims", claims)
         object.__setattr__(self, "experiments", tuple(experiments))
+        constructions = tuple(dataclasses.replace(construction, paper=self.id) for construction in self.constructions)
+        object.__setattr__(self, "constructions", constructions)
         answered = [answer.question for answer in self.answers]
-        for names in ([c.id for c in claims], [e.id for e in experiments], [f.id for f in self.figures], answered):
+        lists = (claims, experiments, self.figures, constructions)
+        for names in (*([item.id for item in items] for items in lists), answered):
             twice = {name for name in names if names.count(name) > 1}
             if twice:
                 raise ValueError(f"{self.id}: declared twice: {', '.join(sorted(twice))}")
@@ -292,6 +321,9 @@ class Paper:
 
     def figure(self, id: str) -> Figure:
         return _find(self.figures, id, f"figure of {self.id}")
+
+    def construction(self, id: str) -> Construction:
+        return _find(self.constructions, id, f"construction of {self.id}")
 
     def claim(self, id: str) -> Claim:
         for claim in self.claims:
@@ -312,6 +344,7 @@ __all__ = [
     "Answer",
     "Claim",
     "Config",
+    "Construction",
     "Experiment",
     "Figure",
     "Ledger",

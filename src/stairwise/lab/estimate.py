@@ -4,11 +4,13 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from stairwise.lab.config import Config, leaves
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.execute import device, group_width, precision
-from stairwise.lab.record import FAILED
+from stairwise.lab.plan import Group
+from stairwise.lab.record import FAILED, StoredTrial
 from stairwise.lab.store import Store
 from stairwise.lazy import resolve
 
@@ -80,6 +82,13 @@ def _inner(equation: Any) -> Iterable[Any]:
                 yield item
 
 
+def largest_group(groups: Iterable[Group]) -> int | None:
+    """The bytes of the largest of some groups, each program traced once; None where none can be."""
+    programs = {group.trials[0].program_key: group for group in groups}
+    sizes = [(trial_bytes(group.trials[0]), group.width) for group in programs.values()]
+    return max((each * wide for each, wide in sizes if each is not None), default=None)
+
+
 def device_bytes() -> int | None:
     """The memory of one local device: what an accelerator's allocator may use, or what the machine has free."""
     import jax
@@ -141,15 +150,47 @@ def seconds(trials: Sequence[Trial], store: Store) -> float | None:
     return sum(known.get(trial.program_key, typical) for trial in trials)
 
 
+class Past(NamedTuple):
+    """Stored trials that are as near as any to those asked for: what one cost, and the static fields that differ."""
+
+    seconds: float
+    differs: tuple[str, ...]
+    records: list[StoredTrial]
+
+
+def nearest(trials: Sequence[Trial], store: Store) -> Past | None:
+    """The latest trials of the same program as one of these, else of the program that differs in fewest fields."""
+    if not trials:
+        return None
+    asked = [_static_fields(trial.config) for trial in {trial.program_key: trial for trial in trials}.values()]
+    found: dict[tuple[str, ...], list[StoredTrial]] = {}
+    for record in _recent(trials[0].experiment, store):
+        own = _static_fields(record.config)
+        ways = [tuple(path for path, value in own.items() if fields[path] != value) for fields in asked]
+        found.setdefault(min(ways, key=len), []).append(record)
+    if not found:
+        return None
+    differs = min(found, key=len)
+    cost = statistics.median(record.run["timing"]["seconds_per_trial"] for record in found[differs])
+    return Past(cost, differs, found[differs])
+
+
+def _static_fields(config: Config) -> dict[str, Any]:
+    return {field.path: field.default for field in leaves(config) if not field.numeric}
+
+
 def _past(experiment: Experiment, store: Store) -> dict[str, list[float]]:
     """Seconds a trial, by program, of the latest stored trials."""
+    costs: dict[str, list[float]] = {}
+    for record in _recent(experiment, store):
+        key = Trial(experiment, record.config, record.seed).program_key
+        costs.setdefault(key, []).append(record.run["timing"]["seconds_per_trial"])
+    return costs
+
+
+def _recent(experiment: Experiment, store: Store) -> list[StoredTrial]:
+    """The latest stored trials that did not fail and that the experiment could ask for, with typed configs."""
     found = store.glance(experiment.name)
     records = [record for record in found if "timing" in record.run and record.status != FAILED]
     records.sort(key=lambda record: record.run["timing"]["started"], reverse=True)
-    costs: dict[str, list[float]] = {}
-    for record in records[:RECENT]:
-        typed = record.typed(experiment)
-        if typed is not None:
-            key = Trial(experiment, typed.config, typed.seed).program_key
-            costs.setdefault(key, []).append(record.run["timing"]["seconds_per_trial"])
-    return costs
+    return [typed for record in records[:RECENT] if (typed := record.typed(experiment)) is not None]

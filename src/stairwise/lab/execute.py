@@ -15,7 +15,7 @@ import numpy as np
 
 from stairwise.lab import provenance, registry
 from stairwise.lab.checkpoint import Checkpoint
-from stairwise.lab.contract import Experiment, Outcome, Trial, digest_of
+from stairwise.lab.contract import Construction, Experiment, Outcome, Trial, digest_of
 from stairwise.lab.files import StoreError, one_line
 from stairwise.lab.plan import Group, Width, cut, plan
 from stairwise.lab.progress import Silent
@@ -39,7 +39,7 @@ def prepare_jax() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
-def precision(experiment: Experiment) -> AbstractContextManager[Any]:
+def precision(experiment: Experiment | Construction) -> AbstractContextManager[Any]:
     """float64 switched on, or off, as the experiment asks; for this thread only."""
     import jax
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("stairwise", "jax", "jaxlib", "numpy", "equinox", "optax")
-SHOWN = ("figures", "presets", "microscope", "answers")
+SHOWN = ("figures", "presets", "microscope", "answers", "weights")
 ROOMS = ("stairwise.nn", "stairwise.tasks", "stairwise.train", "stairwise.measure")
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from stairwise.extras import missing
 from stairwise.lab.config import ConfigError
 from stairwise.lab.files import one_line
 from stairwise.lab.index import Part
@@ -60,7 +61,7 @@ def tables(store: Store) -> Iterator[Any]:
     try:
         import duckdb
     except ImportError:
-        raise ConfigError("query needs duckdb: pip install 'stairwise[query]'") from None
+        raise ConfigError(missing("stairwise query", "query")) from None
     index = store.index()
     index.refresh()
     with tempfile.TemporaryDirectory(prefix="stairwise-") as folder:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import stairwise.papers
 from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Claim, Experiment, Figure, Paper
+from stairwise.lab.contract import Claim, Construction, Experiment, Figure, Paper
 
 
 @lru_cache(maxsize=1)
@@ -46,7 +46,7 @@ def _split(name: str, what: str) -> tuple[Paper, str]:
 
 def _example(what: str) -> str:
     first = papers()[0]
-    items = {"EXPERIMENT": first.experiments, "FIGURE": first.figures}[what]
+    items = {"EXPERIMENT": first.experiments, "FIGURE": first.figures, "CONSTRUCTION": first.constructions}[what]
     return f"{first.id}/{items[0].id}"
 
 
@@ -68,6 +68,11 @@ def figure(target: str | Figure) -> Figure:
         return target
     owner, id = _split(target, "FIGURE")
     return owner.figure(id)
+
+
+def construction(target: str) -> Construction:
+    owner, id = _split(target, "CONSTRUCTION")
+    return owner.construction(id)
 
 
 def claims(targets: list[str]) -> list[tuple[Claim, bool]]:

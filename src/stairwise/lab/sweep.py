@@ -203,15 +203,13 @@ def preview(
     request: Request, store: Store, *, group: int | None = None, retry_failed: bool = False, workers: int | None = None
 ) -> dict[str, Any]:
     """How many trials and programs, what they take of memory, and how long stored trials of the kind took."""
-    from stairwise.lab.estimate import device_bytes, seconds, trial_bytes, widths
+    from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
     left, failed = request.left(store, retry_failed)
     width = widths(request.group, group)
     missing = {trial.digest for trial in left}
     groups = plan(left, lambda trial: trial.digest not in missing and store.has(trial), width)
-    programs = {each.trials[0].program_key: each for each in groups}
-    sizes = [(trial_bytes(each.trials[0]), each.width) for each in programs.values()]
-    needed = [each * wide for each, wide in sizes if each is not None]
+    needed = largest_group(groups)
     room, total = device_bytes(), seconds(left, store)
     return {
         "experiment": request.experiment.name,
@@ -221,10 +219,10 @@ def preview(
         "stored": len(request.trials) - len(left) - failed,
         "failed before": failed,
         "to run": len(left),
-        "programs": len(programs),
+        "programs": len({each.trials[0].program_key for each in groups}),
         "groups": len(groups),
         "group width": max((each.width for each in groups), default=None),
-        "megabytes of the largest group": float(f"{max(needed) / 1e6:.3g}") if needed else None,
+        "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
         "megabytes of the device": None if room is None else round(room / 1e6),
         "seconds (from stored trials)": None if total is None else round(total / (workers or 1), 1),
     }

@@ -5,13 +5,14 @@ import os
 import time
 from typing import Any
 
+from stairwise.extras import EXTRAS, install, installed
 from stairwise.lab import provenance
 from stairwise.lab.execute import device, prepare_jax
 from stairwise.lab.store import Store
 
 
 def facts(root: str | None) -> dict[str, Any]:
-    """Device, precision, compilation cache, versions, store."""
+    """Device, precision, compilation cache, versions, extras, store."""
     import jax
     import jax.numpy as jnp
 
@@ -31,6 +32,7 @@ def facts(root: str | None) -> dict[str, Any]:
         "compilation cache": {"folder": cache, "megabytes": round(sum(map(os.path.getsize, files)) / 1e6, 1)},
         "versions": provenance.versions(),
         "machine": provenance.machine(),
+        "extras": {extra: "installed" if installed(extra) else f"absent: {install(extra)}" for extra in EXTRAS},
         "store": {"folder": str(store.root), "trials": len(store.glance()), "damaged": len(store.damaged())},
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stairwise.extras import missing
 from stairwise.lab.api import save_figure
 from stairwise.lab.config import ConfigError
 from stairwise.lab.files import explained, render, replace_file
@@ -18,7 +19,7 @@ from stairwise.lab.progress import Silent
 from stairwise.measure import gsm8k
 from stairwise.report.terminal import heading, new_table, open_console
 
-MISSING = "stairwise entropy needs PyTorch and Transformers: pip install 'stairwise[hf]'"
+MISSING = missing("stairwise entropy", "hf")
 FIGURES = (".pdf", ".svg", ".png")
 TABLES = (".json", ".parquet")
 

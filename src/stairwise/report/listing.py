@@ -58,6 +58,7 @@ def _paper(paper: Paper, stored: Mapping[str, Tally]) -> dict[str, Any]:
             for each in paper.figures
         ],
         "claims": [_claim(each, paper) for each in paper.claims],
+        "constructions": [{"id": each.id, "says": each.says} for each in paper.constructions],
     }
 
 

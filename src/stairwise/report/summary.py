@@ -2,34 +2,70 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stairwise.lab.api import Result
 from stairwise.lab.contract import Experiment, Trial
+from stairwise.lab.plan import plan as plan_groups
 from stairwise.lab.store import Store
+from stairwise.report.words import device_of
+
+MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have been run, and what they took
 
 
-def dry_run(experiment: Experiment, preset: str, trials: Sequence[Trial], store: Store, as_json: bool) -> int:
-    """How many trials and programs, how many are stored, and what the stored trials of this experiment cost."""
+def dry_run(
+    experiment: Experiment, preset: str, trials: Sequence[Trial], store: Store, as_json: bool, group: int | None = None
+) -> int:
+    """How many trials and programs, how many are stored, the memory they need, and what such a run cost last time."""
+    from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
+
     missing = [trial for trial in trials if not store.has(trial)]
-    cost = [record.run["timing"]["seconds_per_trial"] for record in store.glance(experiment.name)]
+    chosen = experiment.preset(preset)
+    groups = plan_groups(missing, store.has, widths(chosen.group, group))
+    needed, room, total = largest_group(groups), device_bytes(), seconds(missing, store)
     plan = {
         "experiment": experiment.name,
         "preset": preset,
         "trials": len(trials),
         "stored": len(trials) - len(missing),
         "programs": len({trial.program_key for trial in missing}),
-        "group on a GPU": experiment.preset(preset).group,
-        "seconds a trial last time": round(float(np.median(cost)), 2) if cost else None,
-        "predicted hours": experiment.preset(preset).hours,
+        "group on a GPU": chosen.group,
+        "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
+        "megabytes of the device": None if room is None else round(room / 1e6),
+        "seconds (from stored trials)": None if total is None else round(total, 1),
+        "last time": last_time(experiment, preset, trials, store),
+        "predicted hours": chosen.hours,
     }
     if as_json:
         print(json.dumps(plan, indent=1))
     else:
-        print("\n".join(f"{name:28} {'unknown' if value is None else value}" for name, value in plan.items()))
+        width = max(map(len, plan))
+        print("\n".join(f"{name:{width}}  {'unknown' if value is None else value}" for name, value in plan.items()))
     return 0
+
+
+def last_time(experiment: Experiment, preset: str, trials: Sequence[Trial], store: Store) -> str | None:
+    """What the same or the nearest trials of the store cost, else what was measured before the package was made."""
+    from stairwise.lab.estimate import nearest
+
+    past = nearest(trials, store)
+    if past is not None:
+        latest = past.records[0]
+        count = "1 trial" if len(past.records) == 1 else f"median of {len(past.records)} trials"
+        near = (
+            f"the nearest, {latest.digest[:8]}, has another {', '.join(past.differs)}"
+            if past.differs
+            else "the same program"
+        )
+        return f"{past.seconds:.3g} s a trial ({count}, {device_of(latest.run)}; {near})"
+    known = json.loads(MEASURED.read_text()).get(experiment.name, {})
+    facts = known.get(preset)
+    if facts is None:
+        return None
+    return f"{facts['trials']} trials in {facts['seconds']} s ({facts['device']}; measured for this package)"
 
 
 def final_metrics(result: Result) -> list[dict[str, Any]]:

@@ -52,6 +52,9 @@ def papers_table(papers: Sequence[Paper], store: Store) -> None:
             counts = counted([getattr(claim, name) for claim in paper.claims], order)
             said = ", ".join(f"{count} {what}" for what, count in counts.items())
             console.print(Text(f"{len(paper.claims)} claims by {name}: {said or 'none'}"))
+        if paper.constructions:
+            written = ", ".join(each.id for each in paper.constructions)
+            console.print(Text(f"constructions for stairwise export: {written}"))
         console.print()
     console.print(Text(f"store: {plain(store.root)}", style="dim"))
 

@@ -4,6 +4,7 @@ from stairwise.lab.contract import Paper
 from stairwise.papers.composition.answers import ANSWERS
 from stairwise.papers.composition.claims import LEDGER
 from stairwise.papers.composition.presets import EXPERIMENTS
+from stairwise.papers.composition.weights import CONSTRUCTIONS, TENSORS
 
 PAPER = Paper(
     id="composition",
@@ -15,6 +16,8 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    constructions=CONSTRUCTIONS,
+    tensors=TENSORS,
 )
 
 fig3_left, fig3_mid, fig3_right = (PAPER.figure(f"fig3-{panel}") for panel in ("left", "mid", "right"))

@@ -4,6 +4,7 @@ from stairwise.lab.contract import Paper
 from stairwise.papers.lego.answers import ANSWERS
 from stairwise.papers.lego.claims import LEDGER
 from stairwise.papers.lego.presets import EXPERIMENTS
+from stairwise.papers.lego.weights import CONSTRUCTIONS, TENSORS
 
 PAPER = Paper(
     id="lego",
@@ -15,6 +16,8 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    constructions=CONSTRUCTIONS,
+    tensors=TENSORS,
 )
 
 fig1a, fig1b, fig1a_map = (PAPER.figure(f"fig1{part}") for part in ("a", "b", "a-map"))

@@ -4,6 +4,7 @@ from stairwise.lab.contract import Paper
 from stairwise.papers.parity_cot.answers import ANSWERS
 from stairwise.papers.parity_cot.claims import LEDGER
 from stairwise.papers.parity_cot.presets import EXPERIMENTS
+from stairwise.papers.parity_cot.weights import CONSTRUCTIONS, TENSORS
 
 PAPER = Paper(
     id="parity_cot",
@@ -16,4 +17,6 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    constructions=CONSTRUCTIONS,
+    tensors=TENSORS,
 )

@@ -4,6 +4,7 @@ from stairwise.lab.contract import Paper
 from stairwise.papers.parity_onestep.answers import ANSWERS
 from stairwise.papers.parity_onestep.claims import LEDGER
 from stairwise.papers.parity_onestep.presets import EXPERIMENTS
+from stairwise.papers.parity_onestep.weights import CONSTRUCTIONS, TENSORS
 
 PAPER = Paper(
     id="parity_onestep",
@@ -15,6 +16,8 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    constructions=CONSTRUCTIONS,
+    tensors=TENSORS,
 )
 
 fig_onestep, fig_staircase, fig_regimes = (PAPER.figure(f"fig-{name}") for name in ("onestep", "staircase", "regimes"))

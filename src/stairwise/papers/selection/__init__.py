@@ -4,6 +4,7 @@ from stairwise.lab.contract import Paper
 from stairwise.papers.selection.answers import ANSWERS
 from stairwise.papers.selection.claims import LEDGER
 from stairwise.papers.selection.presets import EXPERIMENTS
+from stairwise.papers.selection.weights import CONSTRUCTIONS, TENSORS
 
 PAPER = Paper(
     id="selection",
@@ -15,6 +16,8 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    constructions=CONSTRUCTIONS,
+    tensors=TENSORS,
 )
 
 fig1, fig2, fig3, fig4 = (PAPER.figure(f"fig{n}") for n in (1, 2, 3, 4))

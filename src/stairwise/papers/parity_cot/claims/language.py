@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stairwise.extras import missing
 from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
@@ -65,7 +66,7 @@ def sparser_with_cot(config: Figures67, seed: int) -> Verdict:
     try:
         import transformers  # noqa: F401
     except ImportError:
-        raise ConfigError("the model needs PyTorch and Transformers: pip install 'stairwise[hf]'") from None
+        raise ConfigError(missing("--model", "hf")) from None
     chosen = word_problems.read(config.data).held_out[: config.limit]
     texts = [gsm8k.texts(problem) for problem in chosen]
     model = language.load(config.model)

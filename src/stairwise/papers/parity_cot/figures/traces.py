@@ -58,6 +58,12 @@ def chains(records: Sequence[Any]):
     return columns(chosen, {f"k={size}, {chain_text(cot)}": by_chain[cot] for cot in (True, False)})
 
 
+def by_size(records: Sequence[Any]):
+    """The decoders that were kept, by the size of the secret."""
+    sizes = grouped(records, lambda config: config.task.size)
+    return columns(records, {f"k={size}, {chain_text(True)}": group for size, group in sizes.items()})
+
+
 def by_pool(records: Sequence[Any]):
     """Figure 5: the largest model, by the size of the training set."""
     largest = max((record.config.decoder.layers, record.config.decoder.heads) for record in records)

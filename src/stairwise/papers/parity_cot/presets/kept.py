@@ -1,0 +1,39 @@
+"""Decoders that are trained to be kept: small ones, whose weights are stored."""
+
+from dataclasses import replace
+
+from stairwise.lab.contract import Experiment, Preset
+from stairwise.papers.parity_cot.config.training import Decoder, Training
+from stairwise.papers.parity_cot.presets.common import HERE, SMALL, WIDE, chain, crossed, figure, sizes
+
+KEPT = Experiment(
+    id="kept",
+    says="decoders trained with a chain of thought whose weights are stored, for `stairwise export` and `load_model`",
+    Config=Training,
+    program=f"{HERE}.kept:training_kept",
+    model=f"{HERE}.kept:stored_model",
+    figures=(figure("fig-kept", "Entropy of every head and accuracy of the decoders that are kept", "traces:by_size"),),
+    presets={
+        "quick": Preset(
+            replace(SMALL, attention=32),
+            crossed(chain(True, 4, 51_200, 1024), sizes(2, 4)),
+            seeds=2,
+            note="one layer, four heads, width 64, n = 16",
+        ),
+        "gpu": Preset(
+            replace(SMALL, decoder=Decoder(width=128, layers=2, std=128**-0.5), batch=512, attention=32),
+            crossed(chain(True, 16, 409_600, 2048), sizes(4)),
+            seeds=5,
+            group=5,
+            hours=0.02,
+            note="two layers, four heads, width 128, n = 16; 1.6 MB of weights a trial",
+        ),
+        "paper": Preset(
+            replace(WIDE, attention=64),
+            crossed(chain(True, 4, 524_288, 2048), sizes(3)),
+            seeds=1,
+            hours=0.01,
+            note="Figure 2b's decoder at its best rate, width 720, n = 30; 25 MB of weights",
+        ),
+    },
+)
