@@ -60,6 +60,8 @@ def test_an_empty_store_gives_what_was_measured_for_the_package(tmp_path):
     online = registry.experiment("selection/online")
     said = summary.last_time(online, "gpu", online.trials("gpu"), Store.open(tmp_path))
     assert said == "16 trials in 28 s (NVIDIA H200; measured for this package)"
+    other = summary.last_time(online, "quick", online.trials("quick"), Store.open(tmp_path))
+    assert other == f"preset gpu: {said}"
     assert summary.last_time(WALK, "quick", WALK.trials("quick"), Store.open(tmp_path)) is None
 
 

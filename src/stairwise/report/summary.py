@@ -61,11 +61,13 @@ def last_time(experiment: Experiment, preset: str, trials: Sequence[Trial], stor
             else "the same program"
         )
         return f"{past.seconds:.3g} s a trial ({count}, {device_of(latest.run)}; {near})"
-    known = json.loads(MEASURED.read_text()).get(experiment.name, {})
-    facts = known.get(preset)
-    if facts is None:
+    known = json.loads(MEASURED.read_text()).get(experiment.name)
+    if not known:
         return None
-    return f"{facts['trials']} trials in {facts['seconds']} s ({facts['device']}; measured for this package)"
+    nearest_preset = preset if preset in known else next(iter(known))
+    facts = known[nearest_preset]
+    asked = "" if nearest_preset == preset else f"preset {nearest_preset}: "
+    return f"{asked}{facts['trials']} trials in {facts['seconds']} s ({facts['device']}; measured for this package)"
 
 
 def final_metrics(result: Result) -> list[dict[str, Any]]:
