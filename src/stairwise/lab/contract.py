@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from stairwise.lab.answers import Answer
 from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, update
+from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
 from stairwise.train.stage import Outcome, Stage
 
@@ -255,7 +256,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: what it is, what it claims, what can be run, how it answers the questions asked of every paper."""
+    """A paper: what it claims, what can be run, its answers to the questions asked of every paper, its tasks as data."""
 
     id: str
     title: str
@@ -266,6 +267,7 @@ class Paper:
     claims: tuple[Claim, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     answers: tuple[Answer, ...] = ()
+    tasks: tuple[TaskSource, ...] = ()
 
     def __post_init__(self):
         claims = tuple(dataclasses.replace(claim, paper=self.id) for claim in self.claims)
@@ -277,8 +279,11 @@ class Paper:
             experiments.append(dataclasses.replace(experiment, paper=self.id, figures=figures))
         object.__setattr__(self, "claims", claims)
         object.__setattr__(self, "experiments", tuple(experiments))
-        answered = [answer.question for answer in self.answers]
-        for names in ([c.id for c in claims], [e.id for e in experiments], [f.id for f in self.figures], answered):
+        tasks = tuple(dataclasses.replace(task, paper=self.id) for task in self.tasks)
+        object.__setattr__(self, "tasks", tasks)
+        answered, sampled = [answer.question for answer in self.answers], [task.id for task in tasks]
+        ids = ([c.id for c in claims], [e.id for e in experiments], [f.id for f in self.figures], answered, sampled)
+        for names in ids:
             twice = {name for name in names if names.count(name) > 1}
             if twice:
                 raise ValueError(f"{self.id}: declared twice: {', '.join(sorted(twice))}")
@@ -292,6 +297,9 @@ class Paper:
 
     def figure(self, id: str) -> Figure:
         return _find(self.figures, id, f"figure of {self.id}")
+
+    def task(self, id: str) -> TaskSource:
+        return _find(self.tasks, id, f"task of {self.id}")
 
     def claim(self, id: str) -> Claim:
         for claim in self.claims:
@@ -320,6 +328,7 @@ __all__ = [
     "Preset",
     "Record",
     "Stage",
+    "TaskSource",
     "Trial",
     "Verdict",
 ]

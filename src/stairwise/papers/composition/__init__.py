@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.composition.answers import ANSWERS
 from stairwise.papers.composition.claims import LEDGER
+from stairwise.papers.composition.data import TASK
 from stairwise.papers.composition.presets import EXPERIMENTS
 
 PAPER = Paper(
@@ -15,6 +16,7 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    tasks=(TASK,),
 )
 
 fig3_left, fig3_mid, fig3_right = (PAPER.figure(f"fig3-{panel}") for panel in ("left", "mid", "right"))

@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.lego.answers import ANSWERS
 from stairwise.papers.lego.claims import LEDGER
+from stairwise.papers.lego.data import TASK
 from stairwise.papers.lego.presets import EXPERIMENTS
 
 PAPER = Paper(
@@ -15,6 +16,7 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    tasks=(TASK,),
 )
 
 fig1a, fig1b, fig1a_map = (PAPER.figure(f"fig1{part}") for part in ("a", "b", "a-map"))

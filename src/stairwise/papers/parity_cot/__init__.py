@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.parity_cot.answers import ANSWERS
 from stairwise.papers.parity_cot.claims import LEDGER
+from stairwise.papers.parity_cot.data import TASK
 from stairwise.papers.parity_cot.presets import EXPERIMENTS
 
 PAPER = Paper(
@@ -16,4 +17,5 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    tasks=(TASK,),
 )

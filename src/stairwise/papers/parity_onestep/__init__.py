@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.parity_onestep.answers import ANSWERS
 from stairwise.papers.parity_onestep.claims import LEDGER
+from stairwise.papers.parity_onestep.data import TASK
 from stairwise.papers.parity_onestep.presets import EXPERIMENTS
 
 PAPER = Paper(
@@ -15,6 +16,7 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    tasks=(TASK,),
 )
 
 fig_onestep, fig_staircase, fig_regimes = (PAPER.figure(f"fig-{name}") for name in ("onestep", "staircase", "regimes"))

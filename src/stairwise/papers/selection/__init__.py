@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.selection.answers import ANSWERS
 from stairwise.papers.selection.claims import LEDGER
+from stairwise.papers.selection.data import TASK
 from stairwise.papers.selection.presets import EXPERIMENTS
 
 PAPER = Paper(
@@ -15,6 +16,7 @@ PAPER = Paper(
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
     answers=ANSWERS,
+    tasks=(TASK,),
 )
 
 fig1, fig2, fig3, fig4 = (PAPER.figure(f"fig{n}") for n in (1, 2, 3, 4))
