@@ -1,8 +1,8 @@
 """The tasks as PyTorch data sets: records made on the fly, every one exactly once for any number of workers.
 
-from stairwise.interop.torch import TaskDataset
+from stairwise.interop.torch import IterableDataset
 
-loader = DataLoader(TaskDataset("lego", n=100_000, action="S5", numbers=True), batch_size=256, num_workers=4)
+loader = DataLoader(IterableDataset("lego", n=100_000, action="S5", numbers=True), batch_size=256, num_workers=4)
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from stairwise.lab.data.request import Block, Request
 
 try:
     import torch
-    from torch.utils.data import IterableDataset, get_worker_info
+    from torch.utils import data
 except ImportError:
     raise ImportError("stairwise.interop.torch needs PyTorch: pip install 'stairwise[hf]'") from None
 
 
-class TaskDataset(IterableDataset):
+class IterableDataset(data.IterableDataset):
     """The examples of a task, a function of its options, seed and split; what `stairwise data` writes.
 
     As plain records (texts and lists), or with `numbers=True` as dictionaries of tensors alone, ready to be batched.
@@ -50,7 +50,7 @@ class TaskDataset(IterableDataset):
         return self.request.n
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        worker = get_worker_info()
+        worker = data.get_worker_info()
         shard, shards = (worker.id, worker.num_workers) if worker else (0, 1)
         for block in self.request.blocks(shard, shards):
             yield from _tensors(block) if self.numbers else block.records()

@@ -256,7 +256,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: what it claims, what can be run, its answers to the questions asked of every paper, its tasks as data."""
+    """A paper: what it claims, what can be run, its answers to the questions asked of every paper, its tasks."""
 
     id: str
     title: str

@@ -48,9 +48,11 @@ def load_language_model(name: str, *, device: str = "auto", dtype: str = "auto",
     try:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
     except ImportError:
         raise ValueError(MISSING) from None
 
+    logging.disable_progress_bar()
     auto: Any = AutoModelForCausalLM  # its own types are too narrow
     place = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -21,7 +21,7 @@ TABLE = 2**16  # numbers in a row whose texts are tabulated
 class Prose:
     """Rows of text; `+` joins row by row, with other prose or the same string in every row."""
 
-    def __init__(self, parts: "Sequence[UInt8[np.ndarray, 'rows width']]"):
+    def __init__(self, parts: Sequence[UInt8[np.ndarray, "_ _"]]):
         self.parts = list(parts)
 
     def __add__(self, other: "Prose | str") -> "Prose":
@@ -100,7 +100,7 @@ def listed(
     return Prose([spaced.reshape(rows, count * (len(between) + width))[:, len(between) :]])
 
 
-def side_by_side(*cells: "UInt8[np.ndarray, 'rows cells width'] | str") -> UInt8[np.ndarray, "rows cells widths"]:
+def side_by_side(*cells: UInt8[np.ndarray, "rows cells _"] | str) -> UInt8[np.ndarray, "rows cells _"]:
     """Cells made of several parts: ("x", number, " = ", number)."""
     shape = next(part.shape[:2] for part in cells if not isinstance(part, str))
     parts = [np.broadcast_to(_bytes([part]), (*shape, len(part))) if isinstance(part, str) else part for part in cells]

@@ -15,7 +15,7 @@ What has no possible answer in it is wrong, and counted as invalid.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,7 @@ FORMS = ("text", "tokens")
 AT_ONCE = 16
 
 
+@runtime_checkable
 class Completer(Protocol):
     """Continues prompts; `like` is an answer of the kind that is expected."""
 
@@ -204,11 +205,11 @@ def as_completer(model: Any) -> Completer:
         from stairwise.measure.completion import load_language_model
 
         return load_language_model(model)
-    if hasattr(model, "complete"):
+    if isinstance(model, Completer):
         return model
     if callable(model):
         return _Function(model)
-    raise ConfigError(f"model={model!r} must be a path, a function, or have a method complete")
+    raise ConfigError(f"model={model!r} must be a path, a function, or an object with batch and complete")
 
 
 def worked(record: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,17 +41,21 @@ def write(request: Request, format: str, out: Path | None, tell: Callable[[int],
         raise ConfigError(f"format={format} is not text: name a file with -o, or send standard output somewhere")
     with target(out) as file:
         writer = WRITERS[format](file, request, json.dumps(request.header(format)))
-        for block in request.blocks():
-            writer.add(block)
-            tell(block.start + block.rows)
+        try:
+            for block in request.blocks():
+                writer.add(block)
+                tell(block.start + block.rows)
+        except BaseException:
+            writer.drop()
+            raise
         writer.close()
 
 
 @contextmanager
-def target(out: Path | None) -> Iterator[IO[bytes]]:
+def target(out: Path | None) -> Iterator[io.BufferedIOBase]:
     """A file that gets its name when all of it is written; nothing is left of one that is broken off."""
     if out is None:
-        yield sys.stdout.buffer
+        yield cast(io.BufferedIOBase, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     with explained(f"write {out}"):
@@ -71,10 +75,26 @@ def target(out: Path | None) -> Iterator[IO[bytes]]:
             remove(temporary)
 
 
-class JsonLines:
+class Writer:
+    """Writes a header when it is made, then block after block."""
+
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+        self.file = file
+
+    def add(self, block: Block) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Every block is there."""
+
+    def drop(self) -> None:
+        """There will be no more: the file is thrown away."""
+
+
+class JsonLines(Writer):
     """A record a line; the whole line is put together in NumPy."""
 
-    def __init__(self, file: IO[bytes], request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
         self.file = file
         file.write(f'{{"{KEY}": {header}}}\n'.encode())
 
@@ -85,9 +105,6 @@ class JsonLines:
         for name, values in block.columns.items():
             line = line + f', "{name}": ' + json_values(values, name in block.ragged)
         self.file.write((line + "}\n").packed(block.rows)[0].tobytes())
-
-    def close(self) -> None:
-        pass
 
 
 def json_values(values: np.ndarray, ragged: bool = False) -> Prose:
@@ -106,10 +123,10 @@ def json_values(values: np.ndarray, ragged: bool = False) -> Prose:
     return "[" + text + "]"
 
 
-class Parquet:
+class Parquet(Writer):
     """A row group a block."""
 
-    def __init__(self, file: IO[bytes], request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
         self.file, self.header, self.writer = file, header, None
 
     def add(self, block: Block) -> None:
@@ -125,8 +142,11 @@ class Parquet:
         self.writer.write_table(table)
 
     def close(self) -> None:
-        assert self.writer is not None
-        self.writer.close()
+        if self.writer is not None:
+            self.writer.close()
+
+    def drop(self) -> None:
+        self.close()  # it would close itself later, into a file that is closed by then
 
 
 def _strings(text: Prose, rows: int) -> Any:
@@ -149,12 +169,12 @@ def _lists(values: np.ndarray, ragged: bool) -> Any:
     return array
 
 
-class Npz:
+class Npz(Writer):
     """One array a column: each lies in a nameless temporary file until all are complete."""
 
-    def __init__(self, file: IO[bytes], request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
         self.file, self.header, self.n = file, header, request.n
-        self.spools: dict[str, tuple[IO[bytes], np.ndarray]] = {}
+        self.spools: dict[str, tuple[Any, np.ndarray]] = {}
 
     def add(self, block: Block) -> None:
         for name, values in {"index": block.index, **block.columns}.items():
@@ -173,11 +193,15 @@ class Npz:
                     spool.seek(0)
                     shutil.copyfileobj(spool, member)
 
+    def drop(self) -> None:
+        for spool, _ in self.spools.values():
+            spool.close()
 
-class Tokens:
+
+class Tokens(Writer):
     """The safetensors layout of one tensor whose size is known before its content."""
 
-    def __init__(self, file: IO[bytes], request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
         self.file = file
         if not request.source.vocabulary:
             raise ConfigError(f"format=tokens must be another one: the tokens of {request.task.name} are vectors")
@@ -192,11 +216,8 @@ class Tokens:
         tokens = block.columns["tokens"]
         self.file.write(np.ascontiguousarray(tokens, dtype=tokens.dtype.newbyteorder("<")).tobytes())
 
-    def close(self) -> None:
-        pass
 
-
-WRITERS = {"jsonl": JsonLines, "parquet": Parquet, "npz": Npz, "tokens": Tokens}
+WRITERS: dict[str, type[Writer]] = {"jsonl": JsonLines, "parquet": Parquet, "npz": Npz, "tokens": Tokens}
 
 
 # --- reading a header -------------------------------------------------------------------------------------------------
@@ -206,7 +227,7 @@ def read_header(path: Path) -> dict[str, Any]:
     """The header of a file in any of the formats."""
     try:
         with open(path, "rb") as file:
-            text = _header_text(file, file.read(8))
+            text = _header_text(path, file, file.read(8))
         found = json.loads(text)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
@@ -217,11 +238,11 @@ def read_header(path: Path) -> dict[str, Any]:
     return found
 
 
-def _header_text(file: IO[bytes], begins: bytes) -> str:
+def _header_text(path: Path, file: io.BufferedIOBase, begins: bytes) -> str:
     if begins.startswith(b"PAR1"):
         import pyarrow.parquet as pq
 
-        return pq.read_schema(file.name).metadata[KEY.encode()].decode()
+        return pq.read_schema(path).metadata[KEY.encode()].decode()
     if begins.startswith(b"PK"):
         with zipfile.ZipFile(file) as archive:
             member = io.BytesIO(archive.read("header.npy"))
