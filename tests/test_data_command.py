@@ -212,7 +212,7 @@ def test_a_model_that_cannot_be_loaded_or_read_so_much_is_one_line(tiny, tmp_pat
 
 def test_without_transformers_one_line_says_what_to_install(tmp_path):
     code = (
-        "import sys; sys.modules['transformers'] = None;"
+        "import sys; sys.modules['torch'] = None;"
         "from stairwise.cli import main; sys.exit(main(['eval', 'lego', '--model', 'm', '-n', '1']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=os.environ)

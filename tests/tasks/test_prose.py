@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.tasks.prose import digits, listed, numbers, side_by_side, words
+from stairwise.tasks.prose import byte_table, digits, listed, numbers, side_by_side
 
 ROWS = st.lists(st.lists(st.integers(-(10**6), 10**6), min_size=3, max_size=3), min_size=1, max_size=5)
 
@@ -24,7 +24,7 @@ def test_a_block_is_its_rows_written_one_by_one(rows):
 def test_cells_that_are_left_out_take_their_separator_with_them():
     values = np.array([[1, 22, 3], [4, 5, 6]])
     kept = np.array([[True, False, False], [True, True, False]])
-    cells = side_by_side("n", digits(values), "=", words(["no", "yes"], values % 2))
+    cells = side_by_side("n", digits(values), "=", byte_table(["no", "yes"])[values % 2])
     assert listed(cells, "; ", kept).lines(2) == ["n1=yes", "n4=no; n5=yes"]
 
 

@@ -1,10 +1,10 @@
 """What a paper says of a task whose examples can be written to a file or put to a model. Imports no JAX.
 
-A `TaskSource` names its options (a Config), and four functions as "module:function":
+A `TaskSource` names its options (a Config) and the module of its code, which has three functions:
 
-    space(config)           the digits that an example is made of (`tasks.enumeration.Space`); must not need JAX
-    source(config, draw)    a `Source`: digits -> columns of whole numbers -> text, a block of examples at a time
-    solve(config, drawn, prompt)    the oracle: the steps and the answer, from the prompt's text alone, by other code
+    space(config)                   the digits that an example is made of; must not need JAX
+    source(config, draw)            a `Source`: digits -> columns of whole numbers -> text, a block at a time
+    solve(config, drawn, prompt)    the oracle: steps and answer, from the prompt's text alone and by other code
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stairwise.lab.config import Config
+from stairwise.lazy import resolve
+from stairwise.tasks.enumeration import Space
 from stairwise.tasks.prose import Prose
 
 PAD = -1  # fills what a ragged column is short of
@@ -77,17 +79,16 @@ class Source:
 
 @dataclass(frozen=True)
 class TaskSource:
-    """A task that makes data: its name, its options, and where its code is.
+    """A task that makes data: its name, its options, and the module of its code.
 
-    `difficulty` is the option that says how many steps an answer takes (chain length, hops, secret bits).
+    `difficulty` is the option that says how many steps an answer takes (chain length, hops, secret bits). Another
+    `version` says that the same options and seed no longer give the same examples.
     """
 
     id: str
     says: str
     Config: type[Config]
-    space: str
-    source: str
-    solve: str
+    code: str
     difficulty: str
     version: int = 1
     paper: str = ""
@@ -95,3 +96,12 @@ class TaskSource:
     @property
     def name(self) -> str:
         return f"{self.paper}/{self.id}"
+
+    def space(self, config: Any) -> Space:
+        return resolve(f"{self.code}:space")(config)
+
+    def source(self, config: Any, draw: Draw) -> Source:
+        return resolve(f"{self.code}:source")(config, draw)
+
+    def solve(self, config: Any, drawn: Mapping[str, Any], prompt: str) -> Solution:
+        return resolve(f"{self.code}:solve")(config, drawn, prompt)

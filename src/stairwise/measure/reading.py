@@ -47,10 +47,10 @@ def read(text: str, possible: Collection[Value] | None, vector: bool = False) ->
     marks = list(MARK.finditer(text))
     before, after = (text[: marks[-1].start()], text[marks[-1].end() :]) if marks else (text, "")
     steps = [value_of(found) for found in re.findall(rf"=\s*({shape})", before)]
-
-    def answers(part: str) -> list[Value]:
-        values = [value_of(found) for found in re.findall(shape, part)]
-        return values if possible is None else [value for value in values if value in possible]
-
-    found = answers(after)[:1] or answers(text)[-1:]
+    found = _values(shape, after, possible)[:1] or _values(shape, text, possible)[-1:]
     return Reading(steps, found[0] if found else None)
+
+
+def _values(shape: str, text: str, possible: Collection[Value] | None) -> list[Value]:
+    values = [value_of(found) for found in re.findall(shape, text)]
+    return values if possible is None else [value for value in values if value in possible]

@@ -1,5 +1,6 @@
 """`stairwise data` and `stairwise eval`: the tasks, their files, and how a model does on them."""
 
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from stairwise.lab.contract import TaskSource
 from stairwise.lab.data import formats
 from stairwise.lab.data.evaluate import Evaluation, Exam, Rate
 from stairwise.lab.data.request import Request
-from stairwise.lab.progress import for_terminal
+from stairwise.lab.progress import Silent, for_terminal
 from stairwise.lab.worker import in_worker
 from stairwise.report.terminal import cells, heading, new_table, open_console, print_json
 from stairwise.report.words import plain
@@ -59,7 +60,7 @@ def _format(name: str) -> str:
 
 
 def _write(request: Request, format: str, out: Path | None, stop: threading.Event) -> None:
-    progress = for_terminal()
+    progress = Silent() if out is None and sys.stdout.isatty() else for_terminal()  # not among the records
     progress.begin(f"data {request.task.id}", 1, 0)
 
     def tell(done: int) -> None:

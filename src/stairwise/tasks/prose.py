@@ -47,20 +47,16 @@ class Prose:
 
 
 def _prose(text: "Prose | str") -> Prose:
-    return text if isinstance(text, Prose) else Prose([_bytes([text])])
+    return text if isinstance(text, Prose) else Prose([byte_table([text])])
 
 
-def _bytes(texts: Sequence[str]) -> UInt8[np.ndarray, "texts width"]:
+def byte_table(texts: Sequence[str]) -> UInt8[np.ndarray, "texts width"]:
+    """Texts as rows of bytes: `byte_table(texts)[index]` are cells."""
     table = np.array([text.encode("ascii") for text in texts], dtype=np.bytes_)
     return table.view(np.uint8).reshape(len(texts), table.dtype.itemsize)
 
 
 # --- rows of cells ----------------------------------------------------------------------------------------------------
-
-
-def words(texts: Sequence[str], index: Integer[np.ndarray, "rows *cells"]) -> UInt8[np.ndarray, "rows *cells width"]:
-    """texts[index] as bytes."""
-    return _bytes(texts)[index]
 
 
 def digits(values: Integer[np.ndarray, "rows *cells"], show: Callable[[int], str] = str):
@@ -71,12 +67,12 @@ def digits(values: Integer[np.ndarray, "rows *cells"], show: Callable[[int], str
     if high - low < TABLE:
         return _table(low, high, show)[values - low]
     different, place = np.unique(values, return_inverse=True)
-    return _bytes([show(value) for value in different.tolist()])[place.reshape(values.shape)]
+    return byte_table([show(value) for value in different.tolist()])[place.reshape(values.shape)]
 
 
 @lru_cache(maxsize=64)
 def _table(low: int, high: int, show: Callable[[int], str]) -> UInt8[np.ndarray, "values width"]:
-    return _bytes([show(value) for value in range(low, high + 1)])
+    return byte_table([show(value) for value in range(low, high + 1)])
 
 
 def numbers(values: Integer[np.ndarray, " rows"], show: Callable[[int], str] = str) -> Prose:
@@ -93,7 +89,7 @@ def listed(
     ['1, 20, 3']
     """
     rows, count, width = cells.shape
-    gap = np.broadcast_to(_bytes([between]), (rows, count, len(between))) if between else cells[:, :, :0]
+    gap = np.broadcast_to(byte_table([between]), (rows, count, len(between))) if between else cells[:, :, :0]
     spaced = np.concatenate([gap, cells], axis=2)
     if kept is not None:
         spaced = np.where(kept[:, :, None], spaced, np.uint8(0))
@@ -103,5 +99,17 @@ def listed(
 def side_by_side(*cells: UInt8[np.ndarray, "rows cells _"] | str) -> UInt8[np.ndarray, "rows cells _"]:
     """Cells made of several parts: ("x", number, " = ", number)."""
     shape = next(part.shape[:2] for part in cells if not isinstance(part, str))
-    parts = [np.broadcast_to(_bytes([part]), (*shape, len(part))) if isinstance(part, str) else part for part in cells]
+    parts = [
+        np.broadcast_to(byte_table([part]), (*shape, len(part))) if isinstance(part, str) else part for part in cells
+    ]
     return np.concatenate(parts, axis=2)
+
+
+def numbered(name: str, cells: UInt8[np.ndarray, "rows cells _"], first: int = 1) -> UInt8[np.ndarray, "rows cells _"]:
+    """Each cell with a name that counts.
+
+    >>> listed(numbered("s", digits(np.array([[7, 9]]))), "; ").lines(1)
+    ['s1 = 7; s2 = 9']
+    """
+    count = np.broadcast_to(np.arange(first, first + cells.shape[1]), cells.shape[:2])
+    return side_by_side(name, digits(count), " = ", cells)

@@ -12,7 +12,6 @@ from stairwise.lab.config import ConfigError, update
 from stairwise.lab.data.evaluate import Exam, few_shots, worked
 from stairwise.lab.data.request import Request
 from stairwise.lab.registry import task
-from stairwise.lazy import resolve
 from tests.lab.data.shapes import NAMES, SHAPES
 
 
@@ -28,7 +27,7 @@ def oracle(name, options, slip=None):
     drawn = Request.of(name, options, 1, split="test").source.drawn
 
     def answer(prompt):
-        steps, last = resolve(found.solve)(config, drawn, question(prompt))
+        steps, last = found.solve(config, drawn, question(prompt))
         steps = slip(steps) if slip else steps
         return f" {'; '.join(f'h{k} = {step}' for k, step in enumerate(steps))}. Answer: {last}"
 
@@ -49,13 +48,16 @@ def test_an_oracle_is_always_right_with_and_without_examples(name, options):
     assert found.rows[1].steps == ()
 
 
-@pytest.mark.parametrize(("name", "chance"), [("lego", 1 / 6), ("composition", 1 / 5), ("parity_chain", 1 / 2)])
-def test_a_constant_scores_chance_inside_its_interval(name, chance):
-    found = sw.evaluate(lambda prompt: "Answer: 0", name, n=600, cot=False, seed=2)
-    row = found.row(cot=False)
-    assert row.answer.low < chance < row.answer.high
-    assert row.answer.high - row.answer.low < 0.09
-    assert row.invalid == 0
+@pytest.mark.parametrize(("name", "chance"), [("lego", 1 / 6), ("parity_chain", 1 / 2)])
+def test_a_constant_scores_chance_inside_its_interval_nineteen_times_of_twenty(name, chance):
+    options = {"secret": (3, 7, 1, 9)} if name == "parity_chain" else {}
+    rows = [
+        sw.evaluate(lambda prompt: "Answer: 0", name, n=100, cot=False, seed=seed, **options).row(cot=False)
+        for seed in range(20)
+    ]
+    assert sum(row.answer.low < chance < row.answer.high for row in rows) >= 16  # fewer: once in 4000 times
+    assert abs(np.mean([row.answer.value for row in rows]) - chance) < 4 * (chance * (1 - chance) / 2000) ** 0.5
+    assert all(row.invalid == 0 for row in rows)
 
 
 def test_a_step_that_slips_is_caught_at_that_step_alone():
@@ -153,9 +155,9 @@ def test_the_attention_of_theorem_5_answers_every_node_when_it_looks_at_its_chil
     from stairwise.papers.parity_onestep.model import PositionalAttention
     from stairwise.tasks.parity import Parity
 
-    options = {"bits": 12, "size": 6}
+    options = {"bits": 20, "size": 5}
     secret = Request.of("parity_tree", options, 1).source.drawn["secret"]
-    tree = Parity(12, tuple(secret)).decomposition
+    tree = Parity(20, tuple(secret)).decomposition
     model = PositionalAttention(20.0 * tree.is_child().astype(jnp.float32), tree)
 
     @jax.jit
@@ -164,11 +166,11 @@ def test_the_attention_of_theorem_5_answers_every_node_when_it_looks_at_its_chil
 
     def logits(tokens):
         node = tokens.shape[1]  # the token that comes next
-        sign = np.asarray(values(jnp.asarray(1 - 2 * tokens[:, :12], dtype=jnp.float32)))[:, node]
+        sign = np.asarray(values(jnp.asarray(1 - 2 * tokens[:, :20], dtype=jnp.float32)))[:, node]
         return np.stack([sign, -sign], axis=1)[:, None]
 
     row = sw.evaluate(logits, "parity_tree", n=50, cot=True, form="tokens", **options).row()
-    assert [step.value for step in row.steps] == [1.0] * 5
+    assert [step.value for step in row.steps] == [1.0] * 4
     assert row.invalid == 0
 
 

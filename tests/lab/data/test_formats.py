@@ -21,7 +21,7 @@ def requests():
     made = {}
     for (task, options), name in zip(SHAPES, NAMES, strict=True):
         for cot in (True, False):
-            made[name, cot] = Request.of(task, options, 60, seed=7, cot=cot)
+            made[name, cot] = Request.of(task, options, 30, seed=7, cot=cot)
     return made
 
 
@@ -41,7 +41,7 @@ def test_what_is_written_is_read_back_by_json_pyarrow_numpy_and_safetensors(requ
         write(request, format, path)
         found = as_records(path, format)
         assert found == whole
-        assert [problem_with(read_header(path), record) for record in found] == [None] * 60
+        assert [problem_with(read_header(path), record) for record in found] == [None] * 30
     write(request, "npz", tmp_path / "npz")
     with np.load(tmp_path / "npz", allow_pickle=False) as arrays:
         for field in arrays.keys() - {"header"}:

@@ -1,5 +1,7 @@
 """Records say the truth: by their oracles, which read the prompt alone, and by the papers' own task code."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stairwise as sw
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, leaves
 from stairwise.lab.data.check import problem_with
 from stairwise.lab.data.request import Request
+from stairwise.lab.registry import task
 from stairwise.tasks.enumeration import SPLITS
 from tests.lab.data.shapes import NAMES, SHAPES
 
@@ -19,7 +22,7 @@ def records(request):
     return [record for block in request.blocks() for record in block.records()]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32 - 1), st.sampled_from(list(SPLITS)), st.booleans())
 def test_every_record_is_what_its_oracle_says(shape, seed, split, cot):
     task, options = shape
@@ -43,7 +46,7 @@ def test_an_oracle_sees_a_wrong_answer_and_a_wrong_step(task, options):
 
 def questions(task, split, seed, options):
     """What is held out: the prompt, without what it takes from the seed (a selection's subset)."""
-    found = sw.data(task, 300, split=split, seed=seed, **options)
+    found = sw.data(task, 150, split=split, seed=seed, **options)
     return {record["prompt"].partition("; average")[0] for record in found}
 
 
@@ -133,11 +136,11 @@ def test_parity_chains_are_the_sequences_of_the_paper(layout, cot):
 def test_parity_trees_are_the_products_of_the_paper(tree):
     from stairwise.tasks.parity import Parity
 
-    request = Request.of("parity_tree", {"bits": 24, "size": 11, "tree": tree}, 50)
+    request = Request.of("parity_tree", {"bits": 20, "size": 5, "tree": tree}, 50)
     columns = next(request.blocks()).columns
-    task = Parity(24, tuple(request.source.drawn["secret"]), tree)
+    task = Parity(20, tuple(request.source.drawn["secret"]), tree)
     tokens = jax.vmap(task.tokens)(jnp.asarray(columns["bits"], dtype=jnp.int8))
-    assert (tokens[:, 24:] == columns["step_values"]).all()
+    assert (tokens[:, 20:] == columns["step_values"]).all()
     assert (jax.vmap(task.label)(jnp.asarray(columns["bits"], dtype=jnp.int8)) == columns["answer_value"]).all()
 
 
@@ -157,3 +160,31 @@ def test_selection_averages_are_the_papers_answers_and_its_entries_have_unit_sec
         levels = quantiles(law, 4)
         assert len(np.unique(levels)) == 10**4
         assert (levels == -levels[::-1]).all()
+
+
+# --- any options ------------------------------------------------------------------------------------------------------
+
+TASKS = sorted({task for task, _ in SHAPES})
+FIELDS = {name: [field.path for field in leaves(task(name).Config())] for name in TASKS}
+VALUES = st.one_of(
+    st.integers(-(10**20), 10**20).map(str),
+    st.integers(0, 40).map(str),
+    st.text(max_size=10),
+    st.sampled_from(
+        ["1,2", "true", "shuffled", "random", "authors", "S8", "[[1,0]]", "<[[1,2,0]]>", "0.3", "1e3", "[["]
+    ),
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data(), st.sampled_from(TASKS), st.integers(1, 10**6))
+def test_any_options_are_either_taken_or_refused_in_one_line(draw, name, n):
+    options = draw.draw(st.dictionaries(st.sampled_from(FIELDS[name]), VALUES, max_size=3))
+    try:
+        request = Request.of(name, options, n)
+    except ConfigError as error:
+        refused = str(error)
+    else:
+        refused = "" if request.space.capacity("train") >= n else "taken, but too small"
+    assert refused == "" or re.search(r"must|unknown|needs?|has|the", refused)
+    assert len(refused) < 1000

@@ -6,7 +6,6 @@ from typing import Any
 
 from stairwise.lab import registry
 from stairwise.lab.config import from_dict
-from stairwise.lazy import resolve
 from stairwise.measure.reading import Value, read, value_of
 
 
@@ -21,7 +20,7 @@ def problem_with(header: Mapping[str, Any], record: Mapping[str, Any]) -> str | 
     'answer_value: 7, and the oracle says 5'
     """
     task = registry.task(header["task"])
-    solved = resolve(task.solve)(from_dict(task.Config, header["options"]), header["drawn"], record["prompt"])
+    solved = task.solve(from_dict(task.Config, header["options"]), header["drawn"], record["prompt"])
     steps, answer = [value_of(step) for step in solved.steps], value_of(solved.answer)
     if "wrong" in record:  # label noise flips a step and all that builds on it
         flips = [sum(record["wrong"][: step + 1]) % 2 for step in range(len(steps))]

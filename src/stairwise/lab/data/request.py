@@ -2,8 +2,8 @@
 
 >>> for record in data("lego", 2, action="C3", variables=4, length=2, split="test"):
 ...     print(record["prompt"], "|", record["steps"], "|", record["answer"])
-x1 = a2(x3); x0 = a1(x1); x3 = 1; x0 = ? | x1 = 0; x0 = 1 | 1
-x2 = a1(x1); x3 = a2(x2); x1 = 1; x3 = ? | x2 = 2; x3 = 1 | 1
+x3 = a2(x2); x0 = a1(x3); x2 = 0; x0 = ? | x3 = 2; x0 = 0 | 0
+x3 = a2(x1); x2 = a0(x3); x1 = 2; x2 = ? | x3 = 1; x2 = 1 | 1
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,6 @@ import stairwise
 from stairwise.lab import registry
 from stairwise.lab.config import Config, ConfigError, as_dict, from_dict, update
 from stairwise.lab.sources import PAD, Draw, Source, TaskSource, Texts
-from stairwise.lazy import resolve
 from stairwise.tasks.enumeration import SPLITS, Space
 
 NUMBERS = 2**21  # that one block may take
@@ -90,11 +89,11 @@ class Request:
 
     @cached_property
     def space(self) -> Space:
-        return resolve(self.task.space)(self.config)
+        return self.task.space(self.config)
 
     @cached_property
     def source(self) -> Source:
-        return resolve(self.task.source)(self.config, Draw(self.seed, self.split, self.cot))
+        return self.task.source(self.config, Draw(self.seed, self.split, self.cot))
 
     @property
     def block_rows(self) -> int:

@@ -15,9 +15,7 @@ from stairwise.lab.config import option, require
 from stairwise.lab.sources import PAD, Columns, Draw, Solution, Source, TaskSource, Texts
 from stairwise.papers.composition.config import Task
 from stairwise.tasks.enumeration import Space, distinct, falling
-from stairwise.tasks.prose import Prose, digits, listed, numbers, side_by_side
-
-HERE = "stairwise.papers.composition.data"
+from stairwise.tasks.prose import Prose, digits, listed, numbered, numbers
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,7 @@ TASK = TaskSource(
     id="composition",
     says="follow permutations, half of them hidden, from block to block",
     Config=Hops,
-    space=f"{HERE}:space",
-    source=f"{HERE}:source",
-    solve=f"{HERE}:solve",
+    code=__name__,
     difficulty="hops",
 )
 
@@ -117,11 +113,9 @@ def told(config: Hops, hidden, columns: Columns) -> Texts:
         prompt = prompt + f"s{block} = [" + listed(digits(sigma[:, block]), " ") + "]; "
     block, letter = columns["query"].T
     prompt = prompt + "hop " + numbers(columns["hops"]) + " from letter " + numbers(letter)
-    turns = np.broadcast_to(np.arange(1, steps.shape[1] + 1), steps.shape)
-    worked = side_by_side("h", digits(turns), " = ", digits(steps))
     return Texts(
         prompt + " of block " + numbers(block) + " = ?",
-        listed(worked, "; ", steps != PAD),
+        listed(numbered("h", digits(steps)), "; ", steps != PAD),
         numbers(columns["answer_value"]),
     )
 

@@ -15,9 +15,8 @@ from stairwise.lab.config import option, require
 from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
 from stairwise.papers.lego.config.task import Task
 from stairwise.tasks.enumeration import Space, distinct, falling
-from stairwise.tasks.prose import Prose, listed, side_by_side, words
+from stairwise.tasks.prose import Prose, byte_table, listed, side_by_side
 
-HERE = "stairwise.papers.lego.data"
 SLOTS = 5  # tokens of a clause
 
 
@@ -51,9 +50,7 @@ TASK = TaskSource(
     id="lego",
     says="apply a chain of actions to a value",
     Config=Sentences,
-    space=f"{HERE}:space",
-    source=f"{HERE}:source",
-    solve=f"{HERE}:solve",
+    code=__name__,
     difficulty="length",
 )
 
@@ -72,16 +69,14 @@ def source(config: Sentences, draw: Draw) -> Source:
     group = config.group
     names = [f"x{number}" for number in range(config.variables)]
     actions = [f"a{number}" for number in range(group.actions)]
-    tables = [f"[{' '.join(map(str, row))}]" for row in group.table.tolist()]
     values = tuple(str(value) for value in range(group.values))
-
-    def texts(columns: Columns) -> Texts:
-        return told(columns, names, tables if config.tell else actions, values)
+    shown = [f"[{' '.join(map(str, row))}]" for row in group.table.tolist()] if config.tell else actions
+    tables = byte_table(names), byte_table(shown), byte_table(values)
 
     meaning = "[2 0 1](x3) is the entry of the list at place x3" if config.tell else "a1(x3) is action a1 applied to x3"
     return Source(
         columns=lambda digits: chains(config, digits, draw.cot),
-        texts=texts,
+        texts=lambda columns: told(columns, *tables),
         notation=f"Values are 0 to {group.values - 1}; {meaning}, counted from 0.",
         room=len(space(config).value) + 2 * config.variables + 10 * (config.predicates + config.length + 1),
         vocabulary=("blank", *names, *actions, *values),
@@ -133,12 +128,12 @@ def sentences(config: Sentences, predicates, variables, values, cot: bool) -> In
     return clauses.reshape(len(values), -1).astype(small)
 
 
-def told(columns: Columns, names: list[str], actions: list[str], values: tuple[str, ...]) -> Texts:
+def told(columns: Columns, names: np.ndarray, actions: np.ndarray, values: np.ndarray) -> Texts:
     predicates, variables = columns["predicates"], columns["variables"]
     left, action, right = (predicates[:, :, slot] for slot in range(3))
-    clauses = side_by_side(words(names, left), " = ", words(actions, action), "(", words(names, right), ")")
-    reached, valued = words(names, variables), words(values, columns["step_values"])
-    first = Prose([reached[:, 0]]) + " = " + Prose([words(values, columns["start_value"])])
+    clauses = side_by_side(names[left], " = ", actions[action], "(", names[right], ")")
+    reached, valued = names[variables], values[columns["step_values"]]
+    first = Prose([reached[:, 0]]) + " = " + Prose([values[columns["start_value"]]])
     steps = listed(side_by_side(reached[:, 1:], " = ", valued), "; ")
     question = first + "; " + Prose([reached[:, -1]]) + " = ?"
     return Texts(listed(clauses, "; ") + "; " + question, steps, Prose([valued[:, -1]]))

@@ -8,15 +8,14 @@ An example is its input bits; a wrong step (label noise, in the training split) 
 from dataclasses import dataclass, fields
 
 import numpy as np
-from jaxtyping import Bool, Integer
+from jaxtyping import Integer
 
 from stairwise.lab.config import Config, option
 from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
 from stairwise.papers.parity_cot.config.task import LARGEST, LAYOUTS, ORDERS, Task
 from stairwise.tasks.enumeration import Space
-from stairwise.tasks.prose import digits, listed, numbers, side_by_side
+from stairwise.tasks.prose import digits, listed, numbered, numbers
 
-HERE = "stairwise.papers.parity_cot.data"
 CHANCES = 2**24  # noise is a multiple of 1/CHANCES
 
 
@@ -58,9 +57,7 @@ TASK = TaskSource(
     id="parity_chain",
     says="the parity of secret bits, by a chain of partial sums",
     Config=Chains,
-    space=f"{HERE}:space",
-    source=f"{HERE}:source",
-    solve=f"{HERE}:solve",
+    code=__name__,
     difficulty="size",
 )
 
@@ -70,17 +67,15 @@ def space(config: Chains) -> Space:
 
 
 def source(config: Chains, draw: Draw) -> Source:
-    from stairwise.papers.parity_cot.task import Layout, problem_of, secret_of
+    from stairwise.papers.parity_cot.task import Layout, secret_of
     from stairwise.train.keys import role_key
 
     secret = np.asarray(secret_of(config.task(cot=True), role_key(draw.seed, "secret"), config.size)).tolist()
-    # the whole chain, also where it is not told: then the answer is its last step
-    absorbs = np.asarray(problem_of(config.task(cot=True), {"seed": draw.seed}).absorbs)[: config.steps]
     layout = Layout.of(config.task(cot=draw.cot))
     noise = config.noise if draw.split == "train" else 0.0
     places = "the places that are named" if config.tell else "some secret places"
     return Source(
-        columns=lambda found: summed(absorbs, found, noise, draw.cot, layout.zero),
+        columns=lambda found: summed(config, secret, found, noise, draw.cot, layout.zero),
         texts=lambda columns: told(columns, secret if config.tell else None),
         notation=f"The parity is the sum mod 2 of the bits at {places}, counted from 0; s1, s2, ... are the partial"
         f" sums, {config.absorbed} further of these bits a step.",
@@ -94,30 +89,28 @@ def source(config: Chains, draw: Draw) -> Source:
 
 
 def summed(
-    absorbs: Bool[np.ndarray, "steps inputs"], found: Integer[np.ndarray, "rows digits"], noise, cot: bool, zero: bool
+    config: Chains, secret: list[int], found: Integer[np.ndarray, "rows digits"], noise: float, cot: bool, zero: bool
 ) -> dict[str, np.ndarray]:
     """Bits and their partial sums; a wrong step and all that builds on it are flipped."""
-    inputs = absorbs.shape[1]
-    bits = found[:, :inputs].astype(np.int8)
-    added = bits.astype(np.float32) @ absorbs.T.astype(np.float32)  # whole numbers far below 2^24: exact, and fast
+    bits = found[:, : config.inputs].astype(np.int8)
+    taken = np.cumsum(bits[:, secret], axis=1, dtype=np.int32)
+    sums = taken[:, np.minimum(config.absorbed * np.arange(1, config.steps + 1), config.size) - 1]
     wrong = {}
     if noise:
-        lots = found[:, inputs:]
-        wrong = {"wrong": (lots < round(noise * CHANCES)).astype(np.int8)}
-        added = added + wrong["wrong"]
-    steps = (np.cumsum(added.astype(np.int64), axis=1) % 2).astype(np.int8)
-    told_steps = steps if cot else steps[:, -1:]
-    parts = [bits, np.zeros((len(bits), int(zero)), dtype=np.int8), told_steps]
+        wrong = {"wrong": (found[:, config.inputs :] < round(noise * CHANCES)).astype(np.int8)}
+        sums = sums + np.cumsum(wrong["wrong"], axis=1, dtype=np.int32)
+    steps = (sums % 2).astype(np.int8)
+    parts = [bits, np.zeros((len(bits), int(zero)), dtype=np.int8), steps if cot else steps[:, -1:]]
     tokens = np.concatenate(parts, axis=1)
     return {"bits": bits, **wrong, "step_values": steps, "answer_value": steps[:, -1], "tokens": tokens}
 
 
 def told(columns: Columns, secret: list[int] | None) -> Texts:
-    steps = columns["step_values"]
     asked = "parity" if secret is None else f"parity of places {' '.join(map(str, secret))}"
-    turns = np.broadcast_to(np.arange(1, steps.shape[1] + 1), steps.shape)
-    worked = listed(side_by_side("s", digits(turns), " = ", digits(steps)), "; ")
-    return Texts(listed(digits(columns["bits"]), " ") + f"; {asked} = ?", worked, numbers(columns["answer_value"]))
+    question = listed(digits(columns["bits"]), " ") + f"; {asked} = ?"
+    return Texts(
+        question, listed(numbered("s", digits(columns["step_values"])), "; "), numbers(columns["answer_value"])
+    )
 
 
 def solve(config: Chains, drawn: dict, prompt: str) -> Solution:

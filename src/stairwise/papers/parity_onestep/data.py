@@ -14,9 +14,7 @@ from stairwise.lab.config import option
 from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
 from stairwise.papers.parity_onestep.config import Task
 from stairwise.tasks.enumeration import Space
-from stairwise.tasks.prose import digits, listed, numbers, side_by_side
-
-HERE = "stairwise.papers.parity_onestep.data"
+from stairwise.tasks.prose import digits, listed, numbered, numbers
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,7 @@ TASK = TaskSource(
     id="parity_tree",
     says="the parity of secret signs, by a tree of products of two",
     Config=Products,
-    space=f"{HERE}:space",
-    source=f"{HERE}:source",
-    solve=f"{HERE}:solve",
+    code=__name__,
     difficulty="size",
 )
 
@@ -79,11 +75,11 @@ def multiplied(
 
 
 def told(columns: Columns, secret: list[int] | None) -> Texts:
-    steps = columns["step_values"]
     asked = "product" if secret is None else f"product of places {' '.join(map(str, secret))}"
-    nodes = np.broadcast_to(np.arange(1, steps.shape[1] + 1), steps.shape)
-    worked = listed(side_by_side("n", digits(nodes), " = ", digits(steps)), "; ")
-    return Texts(listed(digits(columns["bits"]), " ") + f"; {asked} = ?", worked, numbers(columns["answer_value"]))
+    question = listed(digits(columns["bits"]), " ") + f"; {asked} = ?"
+    return Texts(
+        question, listed(numbered("n", digits(columns["step_values"])), "; "), numbers(columns["answer_value"])
+    )
 
 
 def solve(config: Products, drawn: dict, prompt: str) -> Solution:

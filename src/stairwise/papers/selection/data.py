@@ -16,13 +16,13 @@ from functools import partial
 import numpy as np
 from jaxtyping import Integer
 
-from stairwise.lab.config import option
+from stairwise.lab.config import option, require
 from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
 from stairwise.papers.selection.config import Task
 from stairwise.tasks.enumeration import Space, distinct, falling
-from stairwise.tasks.prose import Prose, digits, listed, side_by_side
+from stairwise.tasks.prose import Prose, digits, listed, numbered, side_by_side
 
-HERE = "stairwise.papers.selection.data"
+LARGEST = 2**20  # entries of an example
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,17 @@ class Averages(Task):
     )
     decimals: int = option(3, "decimals of an entry, and the power of ten that says how many it can be", low=2, high=5)
 
+    def check(self) -> None:
+        super().check()
+        entries = self.length * self.width
+        require(entries <= LARGEST, f"length*width={entries} must be at most {LARGEST}")
+
 
 TASK = TaskSource(
     id="selection",
     says="average the vectors that a query names",
     Config=Averages,
-    space=f"{HERE}:space",
-    source=f"{HERE}:source",
-    solve=f"{HERE}:solve",
+    code=__name__,
     difficulty="sparsity",
 )
 
@@ -110,20 +113,18 @@ def decimal(value: int, places: int) -> str:
 
 def told(columns: Columns, show) -> Texts:
     inputs, sums = columns["inputs"], columns["step_values"]
-    places = np.broadcast_to(np.arange(inputs.shape[1]), inputs.shape[:2])
-    turns = np.broadcast_to(np.arange(1, sums.shape[1] + 1), sums.shape[:2])
-    tokens = listed(side_by_side("x", digits(places), " = (", vectors(inputs, show), ")"), "; ")
+    tokens = listed(numbered("x", vectors(inputs, show), first=0), "; ")
     named = listed(side_by_side("x", digits(columns["subset"])), ", ")
-    worked = listed(side_by_side("s", digits(turns), " = (", vectors(sums, show), ")"), "; ")
-    answer = "(" + Prose([vectors(columns["answer_value"][:, None], show)[:, 0]]) + ")"
+    worked = listed(numbered("s", vectors(sums, show)), "; ")
+    answer = Prose([vectors(columns["answer_value"][:, None], show)[:, 0]])
     return Texts(tokens + "; average of " + named + " = ?", worked, answer)
 
 
 def vectors(values: Integer[np.ndarray, "rows cells width"], show):
-    """The entries of each cell's vector with commas between them, as one cell."""
+    """Each vector as one cell, (a, b, ...)."""
     rows, cells, width = values.shape
-    text = listed(digits(values.reshape(-1, width), show), ", ").parts[0]
-    return text.reshape(rows, cells, -1)
+    text = "(" + listed(digits(values.reshape(-1, width), show), ", ") + ")"
+    return text.matrix(rows * cells).reshape(rows, cells, -1)
 
 
 def solve(config: Averages, drawn: dict, prompt: str) -> Solution:
