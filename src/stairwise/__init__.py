@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stairwise import interop
     from stairwise.interop.weights import export
     from stairwise.lab.api import fit, load, load_model, run, verify
+    from stairwise.lab.data.evaluate import evaluate
+    from stairwise.lab.data.request import data
     from stairwise.lab.sweep import sweep
     from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
     from stairwise.train.stage import Stage
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "stairwise.interop.weights": ("export",),
     "stairwise.lab.api": ("fit", "run", "verify", "load", "load_model"),
+    "stairwise.lab.data.evaluate": ("evaluate",),
+    "stairwise.lab.data.request": ("data",),
     "stairwise.lab.sweep": ("sweep",),
     "stairwise.train.schemes": ("online", "finite", "mixture", "curriculum", "self_training"),
     "stairwise.train.stage": ("Stage",),
@@ -29,6 +33,8 @@ _HOMES: dict[str, str] = {name: module for module, names in _NAMES.items() for n
 __all__ = [
     "Stage",
     "curriculum",
+    "data",
+    "evaluate",
     "export",
     "finite",
     "fit",

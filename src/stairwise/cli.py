@@ -115,6 +115,8 @@ def parser() -> argparse.ArgumentParser:
     )
     export.add_argument("--seed", type=int, default=0, help="seed of a construction (default: 0)")
 
+    _data(add("data", "examples of a task as a file: its options are flags of their own (data TASK --help)"))
+    _eval(add("eval", "put a task to a Hugging Face model: accuracy per length and per step (eval TASK --help)"))
     _entropy(add("entropy", "attention entropy of Hugging Face models on word problems, with and without CoT"))
     query = add("query", "SQL over the store: tables trials, finals, metrics, runs and claims")
     query.add_argument("sql", metavar="SQL", help="for example: select status, count(*) from trials group by status")
@@ -125,6 +127,39 @@ def parser() -> argparse.ArgumentParser:
 
     add("doctor", "device, precision, cache, versions, extras, store")
     return top
+
+
+def _data(command: argparse.ArgumentParser) -> None:
+    command.add_argument("task", nargs="?", metavar="TASK", help="one of --list")
+    command.add_argument("--list", action="store_true", help="the tasks and their options")
+    command.add_argument("-n", metavar="N", help="how many examples, all different")
+    command.add_argument("--format", help="jsonl, parquet, npz or tokens (default: jsonl)")
+    command.add_argument("-o", "--out", metavar="FILE", help="file to write (default: standard output)")
+    command.add_argument("--split", default="train", help="train, val or test: disjoint for any seeds (default: train)")
+    command.add_argument("--from-header", metavar="FILE", help="make the file again that this one's header describes")
+    _questions(command)
+
+
+def _eval(command: argparse.ArgumentParser) -> None:
+    command.add_argument("task", metavar="TASK", help="one of stairwise data --list")
+    command.add_argument("--model", required=True, metavar="PATH_OR_NAME", help="a Hugging Face causal language model")
+    command.add_argument("-n", metavar="N", default="200", help="questions a length (default: 200)")
+    command.add_argument(
+        "--lengths", metavar="5,10,20", help="chain lengths, hops or secret bits (default: the task's)"
+    )
+    command.add_argument("--shots", metavar="K", default="0", help="solved examples before each question (default: 0)")
+    command.add_argument("--split", default="test", help="train, val or test (default: test)")
+    command.add_argument("--batch", metavar="B", default="16", help="questions side by side (default: 16)")
+    command.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: auto)")
+    command.add_argument("--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16"))
+    _questions(command)
+
+
+def _questions(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--seed", default="0", metavar="S", help="chooses examples, and the secret where there is one")
+    command.add_argument(
+        "--cot", action=argparse.BooleanOptionalAction, help="with worked steps, or without (data: with; eval: both)"
+    )
 
 
 def _entropy(command: argparse.ArgumentParser) -> None:
@@ -225,14 +260,19 @@ def _dispatch(arguments: list[str]) -> int:
     name, rest = arguments[0], arguments[1:]
     command = commands[name]
     fields: dict[str, str] = {}
-    if name in ("run", "sweep", "verify", "figure", "export"):
-        if ("--help" in rest or "-h" in rest) and any("/" in word for word in rest):
-            return _field_help(command, name, next(word for word in rest if "/" in word))
+    if name in ("run", "sweep", "verify", "figure", "export", "data", "eval"):
+        target = next((word for word in rest if _names_target(name, word)), None)
+        if ("--help" in rest or "-h" in rest) and target is not None:
+            return _field_help(command, name, target)
         rest, fields = split_fields(rest, set(command._option_string_actions))
     options = top.parse_args([name, *rest])
     from stairwise.commands import COMMANDS
 
     return COMMANDS[name](options, fields)
+
+
+def _names_target(name: str, word: str) -> bool:
+    return not word.startswith("-") if name in ("data", "eval") else "/" in word
 
 
 def _without_command(top: argparse.ArgumentParser, commands: dict[str, Any], arguments: list[str]) -> int:
@@ -258,6 +298,8 @@ def _field_help(command: argparse.ArgumentParser, name: str, target: str) -> int
         base = claim.cases[0] if claim.cases else None
     elif name == "export":
         base = registry.construction(target).Config()
+    elif name in ("data", "eval"):
+        base = registry.task(target).Config()
     else:
         base = registry.experiment(target).presets["quick"].config
     command.print_help()

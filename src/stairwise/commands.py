@@ -278,6 +278,18 @@ def _entropy(options, fields) -> int:
     return 0
 
 
+def _data(options, fields) -> int:
+    from stairwise.report import datasets
+
+    return datasets.data(options, fields)
+
+
+def _eval(options, fields) -> int:
+    from stairwise.report import datasets
+
+    return datasets.evaluate(options, fields)
+
+
 def _doctor(options, fields) -> int:
     from stairwise.report.doctor import doctor
 
@@ -296,6 +308,8 @@ COMMANDS = {
     "report": _report,
     "reproduce": _reproduce,
     "export": _export,
+    "data": _data,
+    "eval": _eval,
     "entropy": _entropy,
     "query": _query,
     "gc": _gc,

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from stairwise.lab.answers import Answer
 from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, update
+from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
 from stairwise.train.stage import Outcome, Stage
 
@@ -277,7 +278,7 @@ class Construction:
 class Paper:
     """A paper: what it is, what it claims, what can be run, how it answers the questions asked of every paper.
 
-    `constructions` are the models it writes down; `tensors` says in a line what each tensor of its models is, by a
+    `tasks` are what `stairwise data` and `stairwise eval` draw from; `constructions` are the models it writes down; `tensors` says in a line what each tensor of its models is, by a
     pattern of names ("key_query.*").
     """
 
@@ -292,6 +293,7 @@ class Paper:
     answers: tuple[Answer, ...] = ()
     constructions: tuple[Construction, ...] = ()
     tensors: Mapping[str, str] = field(default_factory=dict)
+    tasks: tuple[TaskSource, ...] = ()
 
     def __post_init__(self):
         claims = tuple(dataclasses.replace(claim, paper=self.id) for claim in self.claims)
@@ -305,8 +307,10 @@ class Paper:
         object.__setattr__(self, "experiments", tuple(experiments))
         constructions = tuple(dataclasses.replace(construction, paper=self.id) for construction in self.constructions)
         object.__setattr__(self, "constructions", constructions)
+        tasks = tuple(dataclasses.replace(task, paper=self.id) for task in self.tasks)
+        object.__setattr__(self, "tasks", tasks)
         answered = [answer.question for answer in self.answers]
-        lists = (claims, experiments, self.figures, constructions)
+        lists = (claims, experiments, self.figures, constructions, tasks)
         for names in (*([item.id for item in items] for items in lists), answered):
             twice = {name for name in names if names.count(name) > 1}
             if twice:
@@ -324,6 +328,9 @@ class Paper:
 
     def construction(self, id: str) -> Construction:
         return _find(self.constructions, id, f"construction of {self.id}")
+
+    def task(self, id: str) -> TaskSource:
+        return _find(self.tasks, id, f"task of {self.id}")
 
     def claim(self, id: str) -> Claim:
         for claim in self.claims:
@@ -353,6 +360,7 @@ __all__ = [
     "Preset",
     "Record",
     "Stage",
+    "TaskSource",
     "Trial",
     "Verdict",
 ]

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import stairwise.papers
 from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Claim, Construction, Experiment, Figure, Paper
+from stairwise.lab.contract import Claim, Construction, Experiment, Figure, Paper, TaskSource
 
 
 @lru_cache(maxsize=1)
@@ -73,6 +73,23 @@ def figure(target: str | Figure) -> Figure:
 def construction(target: str) -> Construction:
     owner, id = _split(target, "CONSTRUCTION")
     return owner.construction(id)
+
+
+def task(target: str | TaskSource) -> TaskSource:
+    """The task that a name means: its own ("lego"), its paper's where that has one task, or both ("lego/lego")."""
+    if isinstance(target, TaskSource):
+        return target
+    owner, _, id = target.partition("/")
+    if id:
+        return paper(owner).task(id)
+    every = [known for one in papers() for known in one.tasks]
+    for found in ([one for one in every if one.id == target], [one for one in every if one.paper == target]):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(one.name for one in found)
+            raise ConfigError(f"task={target} could be any of {names}: write it as PAPER/TASK")
+    raise ConfigError(f"unknown task: {target} (known: {', '.join(one.id for one in every)})")
 
 
 def claims(targets: list[str]) -> list[tuple[Claim, bool]]:

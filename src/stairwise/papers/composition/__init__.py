@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.composition.answers import ANSWERS
 from stairwise.papers.composition.claims import LEDGER
+from stairwise.papers.composition.data import TASK
 from stairwise.papers.composition.presets import EXPERIMENTS
 from stairwise.papers.composition.weights import CONSTRUCTIONS, TENSORS
 
@@ -18,6 +19,7 @@ PAPER = Paper(
     answers=ANSWERS,
     constructions=CONSTRUCTIONS,
     tensors=TENSORS,
+    tasks=(TASK,),
 )
 
 fig3_left, fig3_mid, fig3_right = (PAPER.figure(f"fig3-{panel}") for panel in ("left", "mid", "right"))

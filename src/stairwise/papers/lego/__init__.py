@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.lego.answers import ANSWERS
 from stairwise.papers.lego.claims import LEDGER
+from stairwise.papers.lego.data import TASK
 from stairwise.papers.lego.presets import EXPERIMENTS
 from stairwise.papers.lego.weights import CONSTRUCTIONS, TENSORS
 
@@ -18,6 +19,7 @@ PAPER = Paper(
     answers=ANSWERS,
     constructions=CONSTRUCTIONS,
     tensors=TENSORS,
+    tasks=(TASK,),
 )
 
 fig1a, fig1b, fig1a_map = (PAPER.figure(f"fig1{part}") for part in ("a", "b", "a-map"))

@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.parity_cot.answers import ANSWERS
 from stairwise.papers.parity_cot.claims import LEDGER
+from stairwise.papers.parity_cot.data import TASK
 from stairwise.papers.parity_cot.presets import EXPERIMENTS
 from stairwise.papers.parity_cot.weights import CONSTRUCTIONS, TENSORS
 
@@ -19,4 +20,5 @@ PAPER = Paper(
     answers=ANSWERS,
     constructions=CONSTRUCTIONS,
     tensors=TENSORS,
+    tasks=(TASK,),
 )

@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.parity_onestep.answers import ANSWERS
 from stairwise.papers.parity_onestep.claims import LEDGER
+from stairwise.papers.parity_onestep.data import TASK
 from stairwise.papers.parity_onestep.presets import EXPERIMENTS
 from stairwise.papers.parity_onestep.weights import CONSTRUCTIONS, TENSORS
 
@@ -18,6 +19,7 @@ PAPER = Paper(
     answers=ANSWERS,
     constructions=CONSTRUCTIONS,
     tensors=TENSORS,
+    tasks=(TASK,),
 )
 
 fig_onestep, fig_staircase, fig_regimes = (PAPER.figure(f"fig-{name}") for name in ("onestep", "staircase", "regimes"))

@@ -3,6 +3,7 @@
 from stairwise.lab.contract import Paper
 from stairwise.papers.selection.answers import ANSWERS
 from stairwise.papers.selection.claims import LEDGER
+from stairwise.papers.selection.data import TASK
 from stairwise.papers.selection.presets import EXPERIMENTS
 from stairwise.papers.selection.weights import CONSTRUCTIONS, TENSORS
 
@@ -18,6 +19,7 @@ PAPER = Paper(
     answers=ANSWERS,
     constructions=CONSTRUCTIONS,
     tensors=TENSORS,
+    tasks=(TASK,),
 )
 
 fig1, fig2, fig3, fig4 = (PAPER.figure(f"fig{n}") for n in (1, 2, 3, 4))

@@ -1,0 +1,256 @@
+"""Files of examples: JSON lines, Parquet, NumPy's npz, and tokens as safetensors, each with its header.
+
+    jsonl     first line {"stairwise": header}, then a record a line
+    parquet   texts and numbers as columns; the header is the metadata "stairwise"
+    npz       the numbers alone, one array a column, -1 where a row is short; the header is the string "header"
+    tokens    safetensors: `tokens` (n, length); the header is the metadata "stairwise"
+
+A block is written when it is made, so memory does not grow with n. A file appears under its name when it is complete.
+"""
+
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from stairwise.lab.config import ConfigError
+from stairwise.lab.data.request import Block, Request
+from stairwise.lab.files import explained, remove, scratch_name
+from stairwise.lab.sources import PAD
+from stairwise.tasks.prose import Prose, digits, listed, numbers
+
+KEY = "stairwise"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of a zip's members: the same bytes at any time
+TYPES = {"int8": "I8", "int16": "I16", "int32": "I32"}
+
+
+def write(request: Request, format: str, out: Path | None, tell: Callable[[int], None] = lambda done: None) -> None:
+    """Every example of the request to a file, or to standard output; `tell` hears how many there are so far."""
+    if format not in WRITERS:
+        raise ConfigError(f"format={format} must be one of {', '.join(WRITERS)}")
+    if out is None and format != "jsonl" and sys.stdout.isatty():
+        raise ConfigError(f"format={format} is not text: name a file with -o, or send standard output somewhere")
+    with target(out) as file:
+        writer = WRITERS[format](file, request, json.dumps(request.header(format)))
+        try:
+            for block in request.blocks():
+                writer.add(block)
+                tell(block.start + block.rows)
+        except BaseException:
+            writer.drop()
+            raise
+        writer.close()
+
+
+@contextmanager
+def target(out: Path | None) -> Iterator[io.BufferedIOBase]:
+    """A file that gets its name when all of it is written; nothing is left of one that is broken off."""
+    if out is None:
+        yield cast(io.BufferedIOBase, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    with explained(f"write {out}"):
+        place = Path(os.path.realpath(out))
+        if place.exists() and not place.is_file():  # a pipe or a device is written to, never replaced
+            with open(place, "wb") as file:
+                yield file
+            return
+        temporary = place.parent / f".{scratch_name()}"
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, place)
+        finally:
+            remove(temporary)
+
+
+class Writer:
+    """Writes a header when it is made, then block after block."""
+
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+        self.file = file
+
+    def add(self, block: Block) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Every block is there."""
+
+    def drop(self) -> None:
+        """There will be no more: the file is thrown away."""
+
+
+class JsonLines(Writer):
+    """A record a line; the whole line is put together in NumPy."""
+
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+        self.file = file
+        file.write(f'{{"{KEY}": {header}}}\n'.encode())
+
+    def add(self, block: Block) -> None:
+        line = '{"index": ' + numbers(block.index)
+        for name, text in block.words.items():
+            line = line + f', "{name}": "' + text + '"'
+        for name, values in block.columns.items():
+            line = line + f', "{name}": ' + json_values(values, name in block.ragged)
+        self.file.write((line + "}\n").packed(block.rows)[0].tobytes())
+
+
+def json_values(values: np.ndarray, ragged: bool = False) -> Prose:
+    """Whole numbers as JSON, nested like the array.
+
+    >>> json_values(np.array([[[1, 2], [3, 4]]])).lines(1)
+    ['[[1, 2], [3, 4]]']
+    """
+    if values.ndim == 1:
+        return numbers(values)
+    if values.ndim == 2:
+        return "[" + listed(digits(values), ", ", values != PAD if ragged else None) + "]"
+    text = json_values(values[:, 0])
+    for place in range(1, values.shape[1]):
+        text = text + ", " + json_values(values[:, place])
+    return "[" + text + "]"
+
+
+class Parquet(Writer):
+    """A row group a block."""
+
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+        self.file, self.header, self.writer = file, header, None
+
+    def add(self, block: Block) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = {"index": pa.array(block.index)}
+        columns |= {name: _strings(text, block.rows) for name, text in block.words.items()}
+        columns |= {name: _lists(values, name in block.ragged) for name, values in block.columns.items()}
+        table = pa.table(columns).replace_schema_metadata({KEY: self.header})
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(self.file, table.schema, compression="zstd")
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+    def drop(self) -> None:
+        self.close()  # it would close itself later, into a file that is closed by then
+
+
+def _strings(text: Prose, rows: int) -> Any:
+    import pyarrow as pa
+
+    data, starts = text.packed(rows)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(data))
+
+
+def _lists(values: np.ndarray, ragged: bool) -> Any:
+    import pyarrow as pa
+
+    if ragged:
+        kept = values != PAD
+        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values[kept]))
+    array = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for size in reversed(values.shape[1:]):
+        array = pa.FixedSizeListArray.from_arrays(array, size)
+    return array
+
+
+class Npz(Writer):
+    """One array a column: each lies in a nameless temporary file until all are complete."""
+
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+        self.file, self.header, self.n = file, header, request.n
+        self.spools: dict[str, tuple[Any, np.ndarray]] = {}
+
+    def add(self, block: Block) -> None:
+        for name, values in {"index": block.index, **block.columns}.items():
+            if name not in self.spools:
+                self.spools[name] = (tempfile.TemporaryFile(), values[:0])  # noqa: SIM115  closed at the end
+            self.spools[name][0].write(np.ascontiguousarray(values).tobytes())
+
+    def close(self) -> None:
+        with zipfile.ZipFile(self.file, "w", zipfile.ZIP_STORED) as archive:
+            with archive.open(zipfile.ZipInfo("header.npy", EPOCH), "w") as member:
+                np.lib.format.write_array(member, np.array(self.header), allow_pickle=False)
+            for name, (spool, like) in self.spools.items():
+                with spool, archive.open(zipfile.ZipInfo(f"{name}.npy", EPOCH), "w", force_zip64=True) as member:
+                    described = np.lib.format.header_data_from_array_1_0(like) | {"shape": (self.n, *like.shape[1:])}
+                    np.lib.format.write_array_header_2_0(member, described)
+                    spool.seek(0)
+                    shutil.copyfileobj(spool, member)
+
+    def drop(self) -> None:
+        for spool, _ in self.spools.values():
+            spool.close()
+
+
+class Tokens(Writer):
+    """The safetensors layout of one tensor whose size is known before its content."""
+
+    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+        self.file = file
+        if not request.source.vocabulary:
+            raise ConfigError(f"format=tokens must be another one: the tokens of {request.task.name} are vectors")
+        like = request.block(0, 1).columns["tokens"]
+        size = request.n * like.shape[1] * like.dtype.itemsize
+        shape = {"dtype": TYPES[like.dtype.name], "shape": [request.n, like.shape[1]], "data_offsets": [0, size]}
+        described = json.dumps({"__metadata__": {KEY: header}, "tokens": shape}).encode()
+        described += b" " * (-len(described) % 8)
+        file.write(len(described).to_bytes(8, "little") + described)
+
+    def add(self, block: Block) -> None:
+        tokens = block.columns["tokens"]
+        self.file.write(np.ascontiguousarray(tokens, dtype=tokens.dtype.newbyteorder("<")).tobytes())
+
+
+WRITERS: dict[str, type[Writer]] = {"jsonl": JsonLines, "parquet": Parquet, "npz": Npz, "tokens": Tokens}
+
+
+# --- reading a header -------------------------------------------------------------------------------------------------
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The header of a file in any of the formats."""
+    try:
+        with open(path, "rb") as file:
+            text = _header_text(path, file, file.read(8))
+        found = json.loads(text)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        raise ConfigError(f"{path} has no header of stairwise data") from None
+    if not isinstance(found, dict) or found.get("format") not in WRITERS:
+        raise ConfigError(f"{path} has no header of stairwise data")
+    return found
+
+
+def _header_text(path: Path, file: io.BufferedIOBase, begins: bytes) -> str:
+    if begins.startswith(b"PAR1"):
+        import pyarrow.parquet as pq
+
+        return pq.read_schema(path).metadata[KEY.encode()].decode()
+    if begins.startswith(b"PK"):
+        with zipfile.ZipFile(file) as archive:
+            member = io.BytesIO(archive.read("header.npy"))
+            return str(np.lib.format.read_array(member, allow_pickle=False))
+    if begins.startswith(b'{"'):
+        file.seek(0)
+        return json.dumps(json.loads(file.readline())[KEY])
+    size = int.from_bytes(begins, "little")
+    if size > 2**28:
+        raise ValueError("no safetensors header is that long")
+    return json.loads(file.read(size))["__metadata__"][KEY]

@@ -1,0 +1,145 @@
+"""Files are read back by the real libraries, verified record by record, and made again from their headers."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from safetensors import safe_open
+
+from stairwise.lab.config import ConfigError
+from stairwise.lab.data import formats
+from stairwise.lab.data.check import problem_with
+from stairwise.lab.data.formats import WRITERS, read_header, write
+from stairwise.lab.data.request import Request
+from tests.lab.data.shapes import NAMES, SHAPES
+
+
+@pytest.fixture(scope="module")
+def requests():
+    """Each request once: what its seed draws is the same for every format."""
+    made = {}
+    for (task, options), name in zip(SHAPES, NAMES, strict=True):
+        for cot in (True, False):
+            made[name, cot] = Request.of(task, options, 30, seed=7, cot=cot)
+    return made
+
+
+def as_records(path, format):
+    if format == "jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    return pq.read_table(path).to_pylist()
+
+
+@pytest.mark.parametrize("cot", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_is_read_back_by_json_pyarrow_numpy_and_safetensors(requests, tmp_path, name, cot):
+    request = requests[name, cot]
+    whole = [record for block in request.blocks() for record in block.records()]
+    for format in ("jsonl", "parquet"):
+        path = tmp_path / format
+        write(request, format, path)
+        found = as_records(path, format)
+        assert found == whole
+        assert [problem_with(read_header(path), record) for record in found] == [None] * 30
+    write(request, "npz", tmp_path / "npz")
+    with np.load(tmp_path / "npz", allow_pickle=False) as arrays:
+        for field in arrays.keys() - {"header"}:
+            for row, record in zip(arrays[field].tolist(), whole, strict=True):
+                value = record[field]
+                assert row[: len(value)] == value if isinstance(row, list) else row == value
+        assert set(arrays) - {"header"} == {key for key in whole[0] if key not in ("prompt", "steps", "answer")}
+        assert json.loads(str(arrays["header"])) == read_header(tmp_path / "npz")
+    if request.task.id != "selection":
+        write(request, "tokens", tmp_path / "tokens")
+        with safe_open(tmp_path / "tokens", framework="np") as file:
+            assert file.get_tensor("tokens").tolist() == [record["tokens"] for record in whole]
+            header = json.loads(file.metadata()["stairwise"])
+        assert max(max(record["tokens"]) for record in whole) < len(header["vocabulary"])
+
+
+@pytest.mark.parametrize("format", WRITERS)
+def test_a_header_makes_the_same_bytes_again(tmp_path, format):
+    options = {"hops": (1, 3), "cyclic": False, "alphabet": 6, "moved": 2}
+    write(Request.of("composition", options, 500, seed=11, split="val", cot=False), format, tmp_path / "first")
+    header = read_header(tmp_path / "first")
+    assert (header["format"], header["seed"], header["split"], header["n"]) == (format, 11, "val", 500)
+    write(Request.from_header(header), header["format"], tmp_path / "again")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+@pytest.mark.parametrize("format", WRITERS)
+def test_a_file_of_many_blocks_has_every_record_once(tmp_path, format, monkeypatch):
+    request = Request.of("lego", {}, 100)
+    write(request, format, tmp_path / "whole")
+    monkeypatch.setattr("stairwise.lab.data.request.MOST_ROWS", 7)
+    write(request, format, tmp_path / "blocks")
+    if format == "parquet":  # a block is a row group
+        assert pq.ParquetFile(tmp_path / "blocks").num_row_groups == 15
+        assert pq.read_table(tmp_path / "blocks").equals(pq.read_table(tmp_path / "whole"))
+    else:
+        assert (tmp_path / "blocks").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize("format", WRITERS)
+def test_a_run_that_is_broken_off_leaves_the_old_file_and_nothing_else(tmp_path, format):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def stop(done):
+        raise InterruptedError
+
+    with pytest.raises(Exception, match="write"):
+        write(Request.of("lego", {}, 100), format, path, stop)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path):
+    import os
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    write(Request.of("lego", {}, 3), "jsonl", pipe)
+    reader.join()
+    assert found[0].count(b"\n") == 4
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PAR1",
+        b"PK\3\4",
+        b"{}\n",
+        b'{"stairwise": 3}\n',
+        b'{"stairwise": {}}\n',
+        b"\xff" * 40,
+        b"\5\0\0\0\0\0\0\0{}   ",
+    ],
+)
+def test_a_file_without_a_header_is_refused_in_one_line(tmp_path, content):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="has no header of stairwise data"):
+        read_header(path)
+
+
+def test_a_header_of_another_version_or_of_a_task_that_is_gone_is_refused():
+    header = Request.of("lego", {}, 3).header("jsonl")
+    with pytest.raises(ConfigError, match="at version 0 when the file was made and is at 1"):
+        Request.from_header(header | {"task_version": 0})
+    with pytest.raises(ConfigError, match="unknown task of lego"):
+        Request.from_header(header | {"task": "lego/other"})
+    with pytest.raises(ConfigError, match="the header has no 'options'"):
+        Request.from_header({name: value for name, value in header.items() if name != "options"})
+
+
+def test_nested_arrays_are_the_json_that_python_writes():
+    values = np.arange(-12, 12).reshape(2, 3, 2, 2)
+    assert [json.loads(line) for line in formats.json_values(values).lines(2)] == values.tolist()

@@ -1,0 +1,77 @@
+"""The how-to pages' commands and Python run as printed."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from stairwise.cli import main
+from stairwise.lab.data.check import problem_with
+from stairwise.lab.data.formats import WRITERS, read_header
+from tests.language import need_transformers, save_tiny_model
+
+PAGES = {
+    name: Path(__file__).parents[1].joinpath("docs", "how-to", f"{name}.md").read_text()
+    for name in ("data", "evaluate")
+}
+COMMANDS = {
+    name: [shlex.split(line)[1:] for line in page.splitlines() if line.startswith("stairwise ")]
+    for name, page in PAGES.items()
+}
+PYTHON = {name: re.findall(r"```python\n(.*?)```", page, re.DOTALL) for name, page in PAGES.items()}
+
+
+def test_every_command_of_the_data_page_writes_its_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for command in COMMANDS["data"]:
+        assert main(command) == 0, capsys.readouterr().err
+    formats = {read_header(path)["format"] for path in tmp_path.iterdir()}
+    assert formats == set(WRITERS)
+    train, test, again = (Path(f"{name}.jsonl").read_text().splitlines() for name in ("train", "test", "again"))
+    assert train == again
+    assert (len(train), len(test)) == (1001, 201)
+    assert not {json.loads(line).get("prompt") for line in train[1:]} & {
+        json.loads(line)["prompt"] for line in test[1:]
+    }
+    assert problem_with(read_header(Path("test.jsonl")), json.loads(test[-1])) is None
+
+
+def test_the_record_of_the_data_page_is_one():
+    (text,) = re.findall(r"```json\n(.*?)```", PAGES["data"], re.DOTALL)
+    options = {"action": "C6", "variables": 24, "length": 2, "order": "chain", "distractors": 0, "tell": False}
+    header = {"task": "lego/lego", "options": options, "cot": True, "drawn": {}, "unit": 1}
+    assert problem_with(header, json.loads(text)) is None
+
+
+@pytest.mark.filterwarnings("ignore:os.fork")
+def test_the_python_of_the_data_page_runs(capsys):
+    pytest.importorskip("torch")
+    plain, loader = PYTHON["data"]
+    exec(compile(plain, "data.md", "exec"), {})
+    assert capsys.readouterr().out.count("->") == 3
+    space: dict = {}
+    exec(compile(loader, "data.md", "exec"), space)
+    assert space["inputs"].shape == space["labels"].shape == (100, 34)
+
+
+def test_the_python_of_the_evaluation_page_runs(capsys):
+    for code in PYTHON["evaluate"]:
+        exec(compile(code, "evaluate.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert [float(line.split()[0]) for line in lines[:2]] == [2, 4]
+    assert all(0.2 < float(line.split()[1]) < 0.45 for line in lines[:2])  # three values
+    assert len(json.loads(lines[2])) == 4
+
+
+def test_the_commands_of_the_evaluation_page_run(tmp_path, capsys):
+    need_transformers()
+    save_tiny_model(tmp_path, ["Q: x1 = [2 0 1](x3); x3 = 1; x1 = ?", "A: x1 = 0. Answer: 0"] * 20)
+    capsys.readouterr()
+    for command in COMMANDS["evaluate"]:
+        small = [str(tmp_path) if word == "MODEL" else "2" if word == "100" else word for word in command]
+        assert main(small) == 0, capsys.readouterr().err
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    printed = next(line for line in PAGES["evaluate"].splitlines() if line.startswith("length "))
+    assert shown[1] == printed.split()
