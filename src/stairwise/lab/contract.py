@@ -278,8 +278,8 @@ class Construction:
 class Paper:
     """A paper: what it is, what it claims, what can be run, how it answers the questions asked of every paper.
 
-    `tasks` are what `stairwise data` and `stairwise eval` draw from; `constructions` are the models it writes down; `tensors` says in a line what each tensor of its models is, by a
-    pattern of names ("key_query.*").
+    `tasks` are what `stairwise data` and `stairwise eval` draw from; `constructions` are the models it writes down;
+    `tensors` says in a line what each tensor of its models is, by a pattern of names ("key_query.*").
     """
 
     id: str
