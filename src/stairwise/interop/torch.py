@@ -8,13 +8,14 @@ loader = DataLoader(IterableDataset("lego", n=100_000, action="S5", numbers=True
 from collections.abc import Iterator
 from typing import Any
 
+from stairwise.extras import missing
 from stairwise.lab.data.request import Block, Request
 
 try:
     import torch
     from torch.utils import data
 except ImportError:
-    raise ImportError("stairwise.interop.torch needs PyTorch: pip install 'stairwise[hf]'") from None
+    raise ImportError(missing("stairwise.interop.torch", "hf")) from None
 
 
 class IterableDataset(data.IterableDataset):
