@@ -53,4 +53,4 @@ def test_without_torch_one_line_says_what_to_install():
     code = "import sys; sys.modules['torch'] = None; import stairwise.interop.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: stairwise.interop.torch needs PyTorch: pip install 'stairwise[hf]'"
+    assert last == "ImportError: stairwise.interop.torch needs the extra hf: pip install 'stairwise[hf]'"
