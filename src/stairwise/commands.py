@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, as_flags
 
 
 def _reader(options):
@@ -192,7 +192,8 @@ def _figure(options, fields) -> int:
     store = Store.open(options.store, create=False)
     missing = [trial for trial in trials if not store.has(trial)]
     if missing:
-        hint = f"stairwise figure {options.target} --preset {options.preset} --run"
+        chosen = {"seeds": options.seeds} if options.seeds is not None else {}
+        hint = f"stairwise figure {options.target} --preset {options.preset}{as_flags(chosen | fields)} --run"
         raise ConfigError(f"{len(missing)} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
     drawn = api.draw(figure, [store.read(trial) for trial in trials])
     api.save_figure(drawn, out)
