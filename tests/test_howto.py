@@ -71,3 +71,39 @@ def test_everything_on_the_page_runs_one_after_another(page, tmp_path, monkeypat
     }
     for promise in promises[page]:
         assert promise in said
+
+
+def test_listing_a_paper_names_every_claim_that_verify_takes(capsys, tmp_path):
+    from stairwise.papers import selection
+
+    assert main(["list", "selection", "--store", str(tmp_path / "none")]) == 0
+    said = capsys.readouterr().out.split()
+    assert {claim.name for claim in selection.PAPER.claims} <= set(said)
+
+
+def test_a_dry_run_of_verify_says_what_it_would_check_and_leaves_no_store(capsys, tmp_path):
+    store = tmp_path / "store"
+    assert main(["verify", "selection/thm3.5", "--task.length", "8,10", "--dry-run", "--store", str(store)]) == 0
+    said = capsys.readouterr().out
+    assert "selection/thm3.5" in said
+    assert said.endswith("2 checks, none of which was run\n")
+    assert not store.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("verify selection --task.length 12 --dry-run", "selection/appA2: task.length=12 has"),
+        ("verify lego/thm4.1", "unknown claim of lego: thm4.1; did you mean thm4.1-regular or thm4.1-acc"),
+        ("figure selection/fig2 --steps 300 --seeds 1", "--preset quick --seeds 1 --steps 300 --run"),
+        ("verify parity_onestep/thm5 --forcing false --mask block", "forcing=false must be true (Theorem 5"),
+    ],
+)
+def test_a_refusal_says_which_claim_and_what_to_type_instead(command, words, capsys, tmp_path):
+    assert main([*shlex.split(command), "--store", str(tmp_path / "none")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_hint_of_a_skipped_claim_repeats_the_sizes_that_were_asked_for(capsys, tmp_path):
+    assert main(["verify", "selection/fig2", "--steps", "300", "--store", str(tmp_path / "store")]) == 0
+    assert "stairwise verify selection/fig2 --steps 300 --run" in " ".join(capsys.readouterr().out.split())

@@ -24,10 +24,13 @@ def _list(options, fields) -> int:
     from stairwise.lab import registry
     from stairwise.report import text
 
+    papers = [registry.paper(options.name)] if options.name else registry.papers()
     if options.json:
-        _print_json(text.listing(registry.papers(), _reader(options)))
-    else:
-        text.papers_table(registry.papers(), _reader(options))
+        _print_json(text.listing(papers, _reader(options)))
+        return 0
+    text.papers_table(papers, _reader(options))
+    if options.name:
+        text.claims_table(papers[0].claims)
     return 0
 
 
@@ -142,8 +145,10 @@ def _verify(options, fields) -> int:
 
     _check_seed(options.seed)
     check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)
-    next(check, None)  # bad input is refused here, before the store is made
+    planned = [row.claim for row in check]  # bad input is refused here, before the store is made
     if options.dry_run:
+        text.claims_table(list({claim.name: claim for claim in planned}.values()))
+        print(f"{len(planned)} checks, none of which was run")
         return 0
     store = Store.open(options.store)
     rows = in_worker(

@@ -69,13 +69,14 @@ def verify(
     """Check claims in the ledger's order. A claim named itself runs whatever its tier; others up to `tier`.
 
     An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first.
-    `plan_only` checks the request (ConfigError names what is wrong with it) and does no work.
+    `plan_only` checks the request (ConfigError names what is wrong with it) and does no work: every row is skipped.
     """
     progress, stop = progress or Silent(), stop or threading.Event()
     if tier not in TIERS:
         raise ConfigError(f"tier={tier} must be one of {', '.join(TIERS)}")
     jobs = list(_jobs(registry.claims(list(targets)), dict(changes or {}), preset))
     if plan_only:
+        yield from (Row(claim, Verdict("skipped"), changes=sizes) for claim, _, sizes in jobs)
         return
     progress.begin("claims", len(jobs), 0)
     try:
