@@ -1,5 +1,6 @@
 """What MkDocs asks while it builds: the navigation, the pages that are made from code, and links that leave docs/."""
 
+import re
 from pathlib import Path
 
 from mkdocs.structure.files import File
@@ -8,6 +9,7 @@ from docs_site import links, notebooks, pages
 
 DOCS = Path(__file__).parent
 SECTIONS = (("Tutorials", "tutorials"), ("How-to", "how-to"), ("Notebooks", "notebooks"), ("Papers", "papers"))
+FIRST = re.compile(r"(^|/)(index|README|first-[\w-]+)\.md$")
 SECTIONS += (("Claims", "claims"), ("Results", "results"), ("Reference", "api"))
 
 
@@ -18,10 +20,10 @@ def generated() -> dict[str, str | bytes]:
 
 
 def on_config(config):
-    """The navigation: what each folder has, in alphabetical order; a folder that nobody listed comes last."""
+    """The navigation: what each folder has, an index and first steps before the alphabet; unlisted folders come last."""
     made = [name for name in generated() if name.endswith(".md")]
     written = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
-    known = sorted({*made, *written}, key=lambda name: (not name.endswith(("index.md", "README.md")), name))
+    known = sorted({*made, *written}, key=lambda name: (not FIRST.search(name), name))
 
     def inside(folder: str) -> list[str]:
         return [name for name in known if name.startswith(f"{folder}/")]

@@ -61,7 +61,7 @@ def page(name: str, notebook) -> dict[str, str | bytes]:
             else:
                 printed += output.get("text") or data.get("text/plain", "")
         if printed.strip():
-            parts.append(f"```text\n{printed.rstrip()}\n```")
+            parts.append(f"``` {{ .text .output }}\n{printed.rstrip()}\n```")
     here = f"This page is the notebook `docs/notebooks/{name}.ipynb`."
     title, _, rest = "\n\n".join(parts).partition("\n")
     return {f"notebooks/{name}.md": f"{title}\n\n{here}\n{rest}\n", **pictures}
