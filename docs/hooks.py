@@ -8,9 +8,16 @@ from mkdocs.structure.files import File
 from docs_site import links, notebooks, pages
 
 DOCS = Path(__file__).parent
-SECTIONS = (("Tutorials", "tutorials"), ("How-to", "how-to"), ("Notebooks", "notebooks"), ("Papers", "papers"))
+SECTIONS = {
+    "Tutorials": "tutorials",
+    "How-to": "how-to",
+    "Notebooks": "notebooks",
+    "Papers": "papers",
+    "Claims": "claims",
+    "Results": "results",
+    "Reference": "api",
+}
 FIRST = re.compile(r"(^|/)(index|README|first-[\w-]+)\.md$")
-SECTIONS += (("Claims", "claims"), ("Results", "results"), ("Reference", "api"))
 
 
 def generated() -> dict[str, str | bytes]:
@@ -20,7 +27,7 @@ def generated() -> dict[str, str | bytes]:
 
 
 def on_config(config):
-    """The navigation: what each folder has, an index and first steps before the alphabet; unlisted folders come last."""
+    """The navigation: what each folder has, an index and first steps before the rest; unlisted folders come last."""
     made = [name for name in generated() if name.endswith(".md")]
     written = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
     known = sorted({*made, *written}, key=lambda name: (not FIRST.search(name), name))
@@ -28,12 +35,11 @@ def on_config(config):
     def inside(folder: str) -> list[str]:
         return [name for name in known if name.startswith(f"{folder}/")]
 
-    listed = {folder for _, folder in SECTIONS}
-    others = sorted({name.partition("/")[0] for name in known if "/" in name} - listed)
-    sections = [*SECTIONS, *((folder.capitalize(), folder) for folder in others)]
+    others = sorted({name.partition("/")[0] for name in known if "/" in name} - set(SECTIONS.values()))
+    sections = SECTIONS | {folder.capitalize(): folder for folder in others}
     config.nav = [
         {"Start": "index.md"},
-        *({title: inside(folder)} for title, folder in sections if inside(folder)),
+        *({title: inside(folder)} for title, folder in sections.items() if inside(folder)),
         {"Design": "design.md"},
         {"Gallery": "gallery.md"},
         {"Project": ["contributing.md", "changelog.md"]},
