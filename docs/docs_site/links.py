@@ -37,6 +37,8 @@ def address(path: str) -> str | None:
     if paper:
         return f"papers/{paper[1]}.md"
     if path.startswith("docs/"):
+        if (ROOT / path).is_dir():
+            return address(f"{path}/README.md") if (ROOT / path / "README.md").is_file() else None
         return re.sub(r"(notebooks/.*)\.ipynb$", r"\1.md", path.removeprefix("docs/"))
     return ELSEWHERE.get(path)
 
@@ -49,8 +51,8 @@ def inside(text: str, page: str, home: str | None = None) -> str:
 
     >>> inside("see [it](../selection/README.md)", "papers/lego.md", "src/stairwise/papers/lego/README.md")
     'see [it](selection.md)'
-    >>> inside("see [it](../Makefile)", "design.md")
-    'see it (`Makefile`)'
+    >>> inside("see [it](../Makefile), [there](results/) and [here](#part)", "design.md")
+    'see it (`Makefile`), [there](results/README.md) and [here](#part)'
     """
     home = home or f"docs/{page}"
 
@@ -63,11 +65,11 @@ def inside(text: str, page: str, home: str | None = None) -> str:
             return match[0]
         file, _, anchor = target.partition("#")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(home), file))
-        if home == f"docs/{page}" and not path.startswith("docs/notebooks/") and path.startswith("docs/"):
-            return match[0]
         place = address(path)
         if place is None:
             return f"{words} (`{path}`)"
+        if place == "index.md":  # it has some of the README's parts only
+            anchor = ""
         return f"{mark}[{words}]({relative(place)}{'#' + anchor if anchor else ''})"
 
     def path_in_code(match: re.Match) -> str:

@@ -87,31 +87,39 @@ def gallery() -> dict[str, str]:
         "Every picture of the [results](results/README.md), whose pages say with which preset it was made; "
         "the command below a picture draws it from the `quick` preset, on a CPU. A thin line is a seed."
     ]
-    for paper in built_in():
-        pictures = sorted((RESULTS / paper.id).glob("*.png"))
+    known = {paper.id: paper for paper in built_in()}
+    for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir()):
+        pictures = sorted(folder.glob("*.png"))
         if pictures:
-            shown = "\n\n".join(picture(paper, path) for path in pictures)
-            parts.append(
-                f"## {paper.id}\n\n{paper.title}: [page](papers/{paper.id}.md), [results](results/{paper.id}.md).\n\n"
-                f'<div class="pictures" markdown>\n\n{shown}\n\n</div>'
-            )
+            shown = "\n\n".join(picture(known.get(folder.name), path) for path in pictures)
+            head = f"## {folder.name}\n\n{about(folder.name, known.get(folder.name))}"
+            parts.append(f'{head}\n\n<div class="pictures" markdown>\n\n{shown}\n\n</div>')
     return {"gallery.md": "\n\n".join(parts) + "\n"}
 
 
-def picture(paper: Paper, path: Path) -> str:
-    figure, variant = drawn_by(paper, path.stem)
-    caption = f"{figure.caption}{f' ({variant})' if variant else ''}"
+def about(name: str, paper: Paper | None) -> str:
+    """The paper's title, and where to read more."""
+    links = [f"[page](papers/{name}.md)"] if paper else []
+    links += [f"[results](results/{name}.md)"] if (RESULTS / f"{name}.md").is_file() else []
+    return f"{paper.title if paper else name}: {', '.join(links)}." if links else ""
+
+
+def picture(paper: Paper | None, path: Path) -> str:
+    """A picture with its caption and the command that draws it; a file that shows no figure of a paper has its name."""
     place = path.relative_to(ROOT / "docs").as_posix()
+    figure = drawn_by(paper, path.stem) if paper else None
+    if figure is None:
+        return f"[![{path.stem}]({place})]({place})\n{cell(path.stem)}"
+    variant = path.stem.removeprefix(figure.id).removeprefix("-")
+    caption = f"{figure.caption}{f' ({variant})' if variant else ''}"
     alt = caption.replace("[", "(").replace("]", ")")
-    return f"[![{alt}]({place})]({place})\n{cell(caption)}<br>`stairwise figure {paper.id}/{figure.id} --run`"
+    return f"[![{alt}]({place})]({place})\n{cell(caption)}<br>`stairwise figure {figure.paper}/{figure.id} --run`"
 
 
-def drawn_by(paper: Paper, stem: str) -> tuple[Figure, str]:
-    """The figure that a file shows, and which variant of it: fig3-right-bfloat16 is fig3-right, in bfloat16."""
-    for figure in sorted(paper.figures, key=lambda figure: -len(figure.id)):
-        if stem == figure.id or stem.startswith(f"{figure.id}-"):
-            return figure, stem.removeprefix(figure.id).removeprefix("-")
-    raise ValueError(f"docs/results/{paper.id}/{stem}.png is no figure of {paper.id}")
+def drawn_by(paper: Paper, stem: str) -> Figure | None:
+    """The figure that a file shows: fig3-right-bfloat16 is a variant of fig3-right."""
+    fitting = [figure for figure in paper.figures if stem == figure.id or stem.startswith(f"{figure.id}-")]
+    return max(fitting, key=lambda figure: len(figure.id), default=None)
 
 
 # --- reference --------------------------------------------------------------------------------------------------------

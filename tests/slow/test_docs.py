@@ -1,5 +1,7 @@
 """The documentation site: it builds without a warning, its links and pictures exist, its notebooks run."""
 
+import doctest
+import importlib
 import json
 import os
 import re
@@ -42,6 +44,14 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         self.text += "" if self.silent else data
+
+
+@pytest.mark.parametrize("module", ["links", "docstrings"])
+def test_the_examples_in_the_code_of_the_site_are_true(module, monkeypatch):
+    pytest.importorskip("griffe", reason="the site needs pip install -e '.[docs]'")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    failed, tried = doctest.testmod(importlib.import_module(f"docs_site.{module}"))
+    assert (failed, tried > 0) == (0, True)
 
 
 @pytest.fixture(scope="module")
