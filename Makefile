@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 STORE ?= stairwise-store
 REPORT ?= report
 
-.PHONY: reproduce reproduce-all test test-slow lint format bench clean
+.PHONY: reproduce reproduce-all test test-slow lint format bench docs clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/stairwise reproduce --store $(STORE) --out $(REPORT)
@@ -42,8 +42,13 @@ bench: $(VENV)/.dev
 	-$(BIN)/python -m benchmarks.sweep
 	-$(BIN)/python -m benchmarks.store
 
+docs: $(VENV)/.docs
+	$(BIN)/python docs/docs_site/notebooks.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html is the documentation"
+
 clean:
-	rm -rf $(VENV) $(REPORT)
+	rm -rf $(VENV) $(REPORT) site
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: make PYTHON=python3.11 ..."; exit 1; }
@@ -52,6 +57,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) -e ".[docs]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core

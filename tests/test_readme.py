@@ -7,9 +7,11 @@ import pytest
 
 import stairwise as sw
 from stairwise.cli import parser
+from stairwise.lab import registry
 from stairwise.lab.contract import Outcome
 
-README = Path(__file__).parents[1].joinpath("README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -35,6 +37,17 @@ def test_every_command_the_readme_names_is_one():
     named = set(re.findall(r"^stairwise (\w+)", README, re.MULTILINE))
     assert named <= set(commands)
     assert {"list", "run", "verify", "figure", "report"} <= named
+
+
+def test_the_table_has_every_paper_with_as_many_claims_as_it_has():
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (\d+) \|", README, re.MULTILINE)
+    assert sorted(rows) == sorted((paper.id, str(len(paper.claims))) for paper in registry.papers())
+
+
+def test_every_file_that_the_readme_links_to_exists():
+    links = [link for link in re.findall(r"\]\(([^)#]+)", README) if not link.startswith("https://")]
+    assert links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
 def test_fit_refuses_columns_of_another_length():

@@ -34,7 +34,8 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--json", action="store_true", help="print JSON")
         return command
 
-    add("list", "papers, experiments, figures and claims; what is stored and what it cost")
+    listing = add("list", "papers, experiments, figures and claims; what is stored and what it cost")
+    listing.add_argument("name", nargs="?", metavar="PAPER", help="only this one, with all its claims")
 
     run = add("run", "run an experiment, or the one that owns a figure; what is stored is not run again")
     run.add_argument("target", metavar="PAPER/EXPERIMENT")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, as_flags
 
 
 def _reader(options):
@@ -24,10 +24,13 @@ def _list(options, fields) -> int:
     from stairwise.lab import registry
     from stairwise.report import text
 
+    papers = [registry.paper(options.name)] if options.name else registry.papers()
     if options.json:
-        _print_json(text.listing(registry.papers(), _reader(options)))
-    else:
-        text.papers_table(registry.papers(), _reader(options))
+        _print_json(text.listing(papers, _reader(options)))
+        return 0
+    text.papers_table(papers, _reader(options))
+    if options.name:
+        text.claims_table(papers[0].claims)
     return 0
 
 
@@ -142,8 +145,10 @@ def _verify(options, fields) -> int:
 
     _check_seed(options.seed)
     check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)
-    next(check, None)  # bad input is refused here, before the store is made
+    planned = [row.claim for row in check]  # bad input is refused here, before the store is made
     if options.dry_run:
+        text.claims_table(list({claim.name: claim for claim in planned}.values()))
+        print(f"{len(planned)} checks, none of which was run")
         return 0
     store = Store.open(options.store)
     rows = in_worker(
@@ -192,7 +197,8 @@ def _figure(options, fields) -> int:
     store = Store.open(options.store, create=False)
     missing = [trial for trial in trials if not store.has(trial)]
     if missing:
-        hint = f"stairwise figure {options.target} --preset {options.preset} --run"
+        chosen = {"seeds": options.seeds} if options.seeds is not None else {}
+        hint = f"stairwise figure {options.target} --preset {options.preset}{as_flags(chosen | fields)} --run"
         raise ConfigError(f"{len(missing)} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
     drawn = api.draw(figure, [store.read(trial) for trial in trials])
     api.save_figure(drawn, out)

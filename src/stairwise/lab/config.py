@@ -21,6 +21,7 @@ import dataclasses
 import difflib
 import json
 import math
+import shlex
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -203,6 +204,16 @@ def _unchecked(cls: type[C], data: Mapping[str, Any]) -> C:
             value = tuple(value)
         object.__setattr__(made, field.name, value)
     return made
+
+
+def as_flags(changes: Mapping[str, Any]) -> str:
+    """Changes as the command line takes them, each after a blank.
+
+    >>> as_flags({"task.length": 8, "looks": (1, 2)})
+    ' --task.length 8 --looks 1,2'
+    """
+    words = {path: ",".join(map(str, v)) if isinstance(v, (tuple, list)) else str(v) for path, v in changes.items()}
+    return "".join(f" --{path} {shlex.quote(word)}" for path, word in words.items())
 
 
 def unknown_field(name: str, known: list[str]) -> str:

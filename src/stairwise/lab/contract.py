@@ -6,6 +6,7 @@ imported only when it runs.
 """
 
 import dataclasses
+import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -343,7 +344,10 @@ def _find(items: Sequence[Any], id: str, what: str) -> Any:
     for item in items:
         if item.id == id:
             return item
-    raise ConfigError(f"unknown {what}: {id} (known: {', '.join(item.id for item in items)})")
+    known = [item.id for item in items]
+    near = [name for name in known if name.startswith(id)][:3] or difflib.get_close_matches(id, known, n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise ConfigError(f"unknown {what}: {id}{hint} (known: {', '.join(known)})")
 
 
 __all__ = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.config import Config, ConfigError, as_dict, leaves, unknown_field, update
+from stairwise.lab.config import Config, ConfigError, as_dict, as_flags, leaves, unknown_field, update
 from stairwise.lab.contract import TIERS, Claim, Verdict, digest_of
 from stairwise.lab.execute import execute, prepare_jax
 from stairwise.lab.progress import Silent
@@ -69,13 +69,14 @@ def verify(
     """Check claims in the ledger's order. A claim named itself runs whatever its tier; others up to `tier`.
 
     An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first.
-    `plan_only` checks the request (ConfigError names what is wrong with it) and does no work.
+    `plan_only` checks the request (ConfigError names what is wrong with it) and does no work: every row is skipped.
     """
     progress, stop = progress or Silent(), stop or threading.Event()
     if tier not in TIERS:
         raise ConfigError(f"tier={tier} must be one of {', '.join(TIERS)}")
     jobs = list(_jobs(registry.claims(list(targets)), dict(changes or {}), preset))
     if plan_only:
+        yield from (Row(claim, Verdict("skipped"), changes=sizes) for claim, _, sizes in jobs)
         return
     progress.begin("claims", len(jobs), 0)
     try:
@@ -115,7 +116,7 @@ def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str
             sizes = dict(zip(mine, combination, strict=True))
             assert base is not None or not sizes
             if base is not None:
-                config = update(base, sizes)  # raises for values outside their range
+                config = _at(claim, base, sizes, named)
                 paths = {leaf.path: leaf.default for leaf in leaves(config)}
                 sizes = {path: paths[path] for path in sizes}
             jobs.append((claim, named, sizes))
@@ -125,6 +126,14 @@ def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str
     if changes and not jobs:
         raise ConfigError(f"no claim takes {', '.join(changes)} together")
     return jobs
+
+
+def _at(claim: Claim, base: Config, sizes: Mapping[str, Any], named: bool) -> Config:
+    """The claim's config at these sizes; raises for values outside their range, and names a claim that nobody named."""
+    try:
+        return update(base, sizes)
+    except ConfigError as error:
+        raise error if named else ConfigError(f"{claim.name}: {error}") from None
 
 
 def _base(claim: Claim, preset: str) -> Config | None:
@@ -202,7 +211,8 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
     trials = _trials(claim, sizes, preset)
     began = time.monotonic()
     missing = [trial for trial in trials if store is None or not store.has(trial)]
-    command = f"stairwise verify {claim.name} --run"
+    chosen = {"preset": preset} if preset != "quick" else {}
+    command = f"stairwise verify {claim.name}{as_flags(chosen | dict(sizes))} --run"
     if store is None or (missing and not run):
         of = f"{claim.paper}/{claim.experiment}"
         note = f"{len(missing)} of {len(trials)} trials of {of} are not in the store: {command}"

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stairwise.lab.contract import KINDS, STATUSES, TIERS, Experiment, Paper
+from stairwise.lab.contract import KINDS, STATUSES, TIERS, Claim, Experiment, Paper
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
 from stairwise.report.listing import Tally, by_experiment, listing, runs_listing
@@ -57,6 +57,18 @@ def papers_table(papers: Sequence[Paper], store: Store) -> None:
             console.print(Text(f"constructions for stairwise export: {written}"))
         console.print()
     console.print(Text(f"store: {plain(store.root)}", style="dim"))
+    if len(papers) > 1:
+        console.print(Text("stairwise list PAPER names the claims of one", style="dim"))
+
+
+def claims_table(claims: Sequence[Claim]) -> None:
+    """Every claim by the name that `verify` takes."""
+    table = new_table("claim", "kind", "needs", "says", wrap=("says",))
+    for claim in claims:
+        needs = f"trials of {claim.experiment}" if claim.judge else claim.tier
+        table.add_row(*cells([claim.name, claim.kind, needs, claim.says]))
+    console = open_console()
+    console.print(table)
 
 
 def _experiment_cells(experiment: Experiment, stored: Tally) -> list[str]:

@@ -31,7 +31,8 @@ class OneStep(Runs):
 
     def check(self) -> None:
         super().check()
-        require(self.steps == 1 and self.forcing, f"steps={self.steps} must be 1, with teacher forcing (Theorem 5)")
+        require(self.steps == 1, f"steps={self.steps} must be 1, with teacher forcing (Theorem 5)")
+        require(self.forcing, f"forcing={str(self.forcing).lower()} must be true (Theorem 5; without it: thm7)")
 
 
 def large_enough(config: OneStep, seed: int) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""The code behind the documentation site; docs/hooks.py calls it."""
