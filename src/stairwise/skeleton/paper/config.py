@@ -21,10 +21,10 @@ class Training(Config):
     """Gradient descent on fresh batches, from a query of zero."""
 
     task: Task = option(Task(), "the task")
-    learning_rate: float = option(2.0, "learning rate eta", above=0.0, high=1e3, numeric=True)
-    batch: int = option(128, "examples per step B", low=1, high=2**20)
-    steps: int = option(600, "training steps", low=1, high=10**8)
-    measure_every: int = option(20, "steps between measurements", low=1)
+    learning_rate: float = option(1.0, "learning rate eta", above=0.0, high=1e3, numeric=True)
+    batch: int = option(256, "examples per step B", low=1, high=2**20)
+    steps: int = option(300, "training steps", low=1, high=10**8)
+    measure_every: int = option(5, "steps between measurements", low=1)
 
     def check(self) -> None:
         require(

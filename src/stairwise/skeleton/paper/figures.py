@@ -20,10 +20,9 @@ def attention(records: Sequence[Any]):
         colour = COLOURS[number % len(COLOURS)]
         all_seeds(axes, [record.series("attention") for record in chosen], f"T={length}", colour)
         steps, config = chosen[0].series("attention")[0], chosen[0].config
-        axes.plot(
-            steps, theory.descent(length, config.learning_rate, int(steps[-1]))[steps], color="black", linestyle="--"
-        )
-    axes.plot([], [], color="black", linestyle="--", label="closed form")
+        predicted = theory.descent(length, config.learning_rate, int(steps[-1]))[steps]
+        axes.plot(steps, predicted, color="black", linestyle="--", linewidth=0.8)
+    axes.plot([], [], color="black", linestyle="--", linewidth=0.8, label="closed form")
     axes.set(xlabel="SGD step", ylabel="attention to the mark", ylim=(0, 1), title=seeds_note(records))
     axes.legend(loc="lower right")
     count_axis(axes)

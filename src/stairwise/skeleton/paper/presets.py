@@ -12,7 +12,7 @@ from stairwise.lab.contract import Experiment, Figure, Preset
 from stairwise.skeleton.paper.config import Training
 
 HERE = "stairwise.skeleton.paper"
-LONG = Training(steps=20_000, measure_every=200)
+LONG = Training(steps=5000, measure_every=50)
 
 
 def lengths(*choices: int) -> dict[str, dict[str, int]]:
@@ -27,9 +27,9 @@ TRAINING = Experiment(
     program=f"{HERE}.train:training",
     figures=(Figure("fig1", "Attention to the marked token", f"{HERE}.figures:attention", headline=True),),
     presets={
-        "quick": Preset(Training(), lengths(4, 8), seeds=3),
-        "gpu": Preset(LONG, lengths(4, 8, 32, 128), seeds=8, group=8),
-        "paper": Preset(replace(LONG, batch=4096), lengths(4, 8, 32, 128), seeds=10, group=10, hours=0.1),
+        "quick": Preset(Training(), lengths(4, 16, 64), seeds=3),
+        "gpu": Preset(LONG, lengths(4, 16, 64, 256), seeds=8, group=8),
+        "paper": Preset(replace(LONG, batch=4096), lengths(4, 16, 64, 256), seeds=10, group=10, hours=0.1),
     },
 )
 EXPERIMENTS = (TRAINING,)
