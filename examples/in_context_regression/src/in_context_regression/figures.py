@@ -5,7 +5,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import LogFormatter, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, count_axis, seeds_note
 
 from in_context_regression import theory
@@ -59,8 +59,9 @@ def dots(axes: Any, records: Sequence[Any], stage: str, colour: str, unit: float
     axes.set(xscale="log", yscale="log", ylabel="loss (1/2 convention)")
     axes.set_xticks(places, [f"{place:g}" for place in places])
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+    axes.yaxis.set_minor_locator(NullLocator())
     return np.geomspace(places.min(), places.max(), 100)
 
 

@@ -29,7 +29,7 @@ TRAINING = Experiment(
     presets={
         "quick": Preset(QUICK, spectra("prompts", 0, 2), seeds=3),
         "gpu": Preset(GPU, spectra("prompts", 0, 1, 2), seeds=8, group=8),
-        "paper": Preset(PAPER, spectra("prompts", 0, 1, 2), seeds=10, group=10, hours=2.0, note="as near to the flow"),
+        "paper": Preset(PAPER, spectra("prompts", 0, 1, 2), seeds=10, group=10, hours=2.0, note="SGD, near the flow"),
     },
 )
 SHIFT = Experiment(
