@@ -6,7 +6,7 @@ import logging
 import pkgutil
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import stairwise.papers
 from stairwise.lab.config import ConfigError
@@ -57,12 +57,15 @@ def _built_in() -> Iterator[str]:
             yield f"stairwise.papers.{found.name}"
 
 
-def _plug_ins() -> list[importlib.metadata.EntryPoint]:
-    """In the order of their names, whatever order the file system has."""
+def _plug_ins() -> list[Any]:
+    """Their entry points, in the order of names, whatever order the file system has.
+
+    Of the standard library's class, or of that of `importlib_metadata`, which takes its place once it is imported.
+    """
     return sorted(importlib.metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
 
 
-def _load(entry: importlib.metadata.EntryPoint) -> Paper:
+def _load(entry: Any) -> Paper:
     module, _, attribute = entry.value.partition(":")
     if attribute.strip() not in ("", "PAPER"):
         raise ValueError(f"the entry point must be {module}:PAPER")

@@ -20,7 +20,7 @@ def training(records: Sequence[Any]):
             all_seeds(axes, [record.series(metric) for record in chosen], name, colour, dash)
     prompts = records[0].config.prompts
     left.set(ylabel="loss / least loss - 1", title=f"d={prompts.width}, N={prompts.length}")
-    right.set(ylabel=r"$|P - \Gamma^{-1}|_F\,/\,|\Gamma^{-1}|_F$", title=seeds_note(records))
+    right.set(ylabel=r"$|P - G^{-1}|_F\,/\,|G^{-1}|_F$", title=seeds_note(records))
     for axes in (left, right):
         axes.set(xlabel="step", yscale="log")
         axes.legend(loc="upper right", title="eigenvalues")
