@@ -69,9 +69,15 @@ def test_stairwise_is_the_one_that_was_installed_and_brings_the_skeleton_with_it
         assert f"stairwise/skeleton/{name}" in files
 
 
-def test_a_new_paper_passes_its_own_tests_and_is_known_everywhere(call, place):
+@pytest.fixture(scope="module")
+def demo(call) -> None:
+    """A new paper, installed."""
     call("stairwise", "new-paper", "demo", "--title", "A demonstration")
     call("pip", "install", "-e", "demo")
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_new_paper_passes_its_own_tests_and_is_known_everywhere(call, place):
     assert "passed" in call("python", "-m", "pytest", "demo")
     assert "demo  A demonstration (A. Author, B. Author" in call("stairwise", "list")
     rows = {row["claim"]: row for row in json.loads(call("stairwise", "verify", "demo", "--json"))}
@@ -79,32 +85,22 @@ def test_a_new_paper_passes_its_own_tests_and_is_known_everywhere(call, place):
     call("stairwise", "run", "demo/training", "--preset", "quick", "--seeds", "2", *SMALL)
     call("stairwise", "figure", "demo/fig1", "--seeds", "2", *SMALL, "-o", "demo.png")
     assert (place / "demo.png").read_bytes().startswith(b"\x89PNG")
-    trials = json.loads(call("stairwise", "runs", "demo", "--trials", "--json"))
+    trials = json.loads(call("stairwise", "runs", "demo", "--trials", "--where", "learning_rate=1", "--json"))
     assert len(trials) == 6
     assert provenance(call, trials[0])["versions"]["demo"] == "0.1.0"
     call("stairwise", "new-paper", "demo", "--into", "again", status=2)  # the name of an installed paper
 
 
+@pytest.mark.usefixtures("demo")
 def test_a_worker_of_a_cluster_knows_the_new_paper_and_records_its_code(call):
     pytest.importorskip("distributed")
-    call(
-        "stairwise",
-        "sweep",
-        "demo/training",
-        "--grid",
-        "learning_rate=0.3",
-        "--seeds",
-        "1",
-        *SMALL,
-        "--cluster",
-        "local:1",
-    )
-    where = ["--where", "learning_rate=0.3", "--json"]
-    (first, *others) = json.loads(call("stairwise", "runs", "demo", "--trials", *where))
-    alone = json.loads(call("stairwise", "runs", "demo", "--trials", "--where", "learning_rate=1", "--json"))[0]
-    assert len(others) == 2
+    small = ["--seeds", "1", "--task.length", "4", *SMALL]
+    call("stairwise", "run", "demo/training", *small, "--learning_rate", "0.2")
+    call("stairwise", "sweep", "demo/training", "--grid", "learning_rate=0.3", *small, "--cluster", "local:1")
+    find = ["stairwise", "runs", "demo", "--trials", "--json", "--where"]
+    (here,), (there,) = (json.loads(call(*find, f"learning_rate={rate}")) for rate in (0.2, 0.3))
     for name in ("versions", "source_hash"):
-        assert provenance(call, first)[name] == provenance(call, alone)[name]
+        assert provenance(call, here)[name] == provenance(call, there)[name]
 
 
 def provenance(call: Call, trial: dict) -> dict:
