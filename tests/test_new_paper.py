@@ -104,10 +104,29 @@ def test_the_new_package_is_formatted_and_lints(here):
         assert done.returncode == 0, done.stdout
 
 
-def test_an_empty_folder_is_filled(here):
+@pytest.mark.parametrize("into", ["empty", "."])
+def test_an_empty_folder_is_filled(here, monkeypatch, into):
     (here / "empty").mkdir()
-    assert write.new_paper("fresh", "empty") == Path("empty")
-    assert (here / "empty" / "pyproject.toml").is_file()
+    if into == ".":
+        monkeypatch.chdir(here / "empty")
+    assert write.new_paper("fresh", into) == Path(into)
+    assert {path.name for path in (here / "empty").iterdir()} == {"pyproject.toml", "src", "tests"}
+    assert [path.name for path in here.iterdir()] == ["empty"]
+
+
+def test_an_empty_folder_is_empty_again_where_writing_fails(here, capsys, monkeypatch):
+    write_text = Path.write_text
+
+    def full(path, *words, **more):
+        if path.name == "theory.py":
+            raise OSError(28, "No space left on device")
+        return write_text(path, *words, **more)
+
+    (here / "empty").mkdir()
+    monkeypatch.setattr(Path, "write_text", full)
+    assert main(["new-paper", "fresh", "--into", "empty"]) == 2
+    assert capsys.readouterr().err == "stairwise: into=empty cannot be written: No space left on device\n"
+    assert list((here / "empty").iterdir()) == []
 
 
 def test_the_closed_form_of_the_skeleton_holds_at_sizes_it_does_not_print():

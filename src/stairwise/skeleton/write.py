@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stairwise.lab import registry
@@ -27,20 +27,39 @@ def new_paper(name: str, into: str | None = None, title: str | None = None) -> P
     _check_name(name)
     title = _check_title(TITLE if title is None else title)
     folder = _check_folder(Path(into or name))
-    scratch = folder.absolute().with_name(f".{folder.absolute().name}-{secrets.token_hex(4)}")
+    files = dict(_files(name, title))
     try:
-        for place, text in _files(name, title):
-            path = scratch / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        if folder.exists():
-            folder.rmdir()  # empty: a rename onto it would fail on some systems
-        os.rename(scratch, folder)
+        _fill(folder, files) if folder.exists() else _create(folder, files)
     except OSError as error:
         raise ConfigError(f"into={folder} cannot be written: {error.strerror}") from None
+    return folder
+
+
+def _create(folder: Path, files: Mapping[str, str]) -> None:
+    """Write beside it and rename: it is there when it is complete."""
+    scratch = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
+    try:
+        _write(scratch, files)
+        os.rename(scratch, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return folder
+
+
+def _fill(folder: Path, files: Mapping[str, str]) -> None:
+    """Write into a folder that is empty, and may be a working directory; it is empty again where that fails."""
+    try:
+        _write(folder, files)
+    except BaseException:
+        for path in folder.iterdir():
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        raise
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for place, text in files.items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def id_of(name: str) -> str:
