@@ -126,6 +126,11 @@ def parser() -> argparse.ArgumentParser:
     gc = add("gc", "remove orphaned checkpoints and temporary folders; asks first", as_json=False)
     gc.add_argument("--yes", action="store_true", help="do not ask")
 
+    new = add("new-paper", "write the skeleton of a paper that is installed by itself", as_json=False)
+    new.add_argument("name", metavar="NAME", help="name of its package, such as in_context_regression")
+    new.add_argument("--into", metavar="FOLDER", help="folder of the project, new or empty (default: ./NAME)")
+    new.add_argument("--title", help="title of the paper")
+
     add("doctor", "device, precision, cache, versions, extras, store")
     return top
 

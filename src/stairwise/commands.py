@@ -296,6 +296,17 @@ def _eval(options, fields) -> int:
     return datasets.evaluate(options, fields)
 
 
+def _new_paper(options, fields) -> int:
+    from stairwise.skeleton.write import id_of, new_paper
+
+    folder = new_paper(options.name, options.into, options.title)
+    place = shlex.quote(str(folder))
+    print(f"{folder} holds a paper that works as it stands; every file says what to change in it. Next:")
+    for command in (f"pip install -e {place}", f"python -m pytest {place}", f"stairwise verify {id_of(options.name)}"):
+        print(f"  {command}")
+    return 0
+
+
 def _doctor(options, fields) -> int:
     from stairwise.report.doctor import doctor
 
@@ -319,5 +330,6 @@ COMMANDS = {
     "entropy": _entropy,
     "query": _query,
     "gc": _gc,
+    "new-paper": _new_paper,
     "doctor": _doctor,
 }

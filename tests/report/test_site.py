@@ -5,7 +5,7 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 
-from stairwise.lab import provenance
+from stairwise.lab import provenance, registry
 from stairwise.lab.contract import STATUSES, Verdict
 from stairwise.lab.files import StoreError
 from stairwise.lab.store import Store
@@ -174,7 +174,7 @@ def test_every_status_can_be_filtered_by(plain_site):
 
 
 def test_what_other_code_made_is_marked(store, tmp_path):
-    tiny.keep(store, "tiny/thm1", Verdict("holds"), source_hash=provenance.source_hash(tiny.NAME))
+    tiny.keep(store, "tiny/thm1", Verdict("holds"), source_hash=provenance.source_hash(registry.package("tiny")))
     tiny.keep(store, "tiny/thm2", Verdict("holds"), source_hash="0" * 64)
     trials = tiny.fill(store)
     tiny.keep(store, "tiny/fig1", Verdict("holds"), inputs=[trial.digest for trial in trials])
@@ -184,7 +184,7 @@ def test_what_other_code_made_is_marked(store, tmp_path):
 
 
 def test_what_this_code_made_is_not_marked(store, tmp_path):
-    tiny.fill(store, run={**tiny.RUN, "source_hash": provenance.source_hash(tiny.NAME)})
+    tiny.fill(store, run={**tiny.RUN, "source_hash": provenance.source_hash(registry.package("tiny"))})
     assert not [name for name, page in pages(built(store, tmp_path / "out")).items() if "other code" in page]
 
 

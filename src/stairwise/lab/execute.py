@@ -213,7 +213,7 @@ class Engine:
             "group_width": group.width,
             "precision": experiment.precision,
             "source_hash": source_hash(experiment),
-            "versions": provenance.versions(),
+            "versions": versions(experiment),
             "machine": provenance.machine(),
         }
 
@@ -281,7 +281,14 @@ class Engine:
 
 def source_hash(experiment: Experiment) -> str:
     """The hash of the code that an experiment's trials depend on."""
-    return provenance.source_hash(registry.modules().get(experiment.paper, experiment.program.partition(":")[0]))
+    if experiment.paper in registry.modules():
+        return provenance.source_hash(registry.package(experiment.paper))
+    return provenance.source_hash(experiment.program.partition(":")[0])
+
+
+def versions(experiment: Experiment) -> dict[str, str | None]:
+    """The versions that an experiment's trials depend on: a plug-in's own among them."""
+    return provenance.versions() | registry.distribution(experiment.paper)
 
 
 def out_of_memory(error: Exception) -> bool:

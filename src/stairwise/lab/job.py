@@ -10,10 +10,10 @@ from typing import Any
 from stairwise.lab import remote
 from stairwise.lab.config import ConfigError, as_dict
 from stairwise.lab.contract import Outcome, Trial, digest_of
-from stairwise.lab.execute import source_hash
+from stairwise.lab.execute import source_hash, versions
 from stairwise.lab.files import one_line
 from stairwise.lab.plan import Group, waves
-from stairwise.lab.provenance import machine, versions
+from stairwise.lab.provenance import machine
 from stairwise.lab.record import ARRAYS, FAILED
 
 LOOK_SECONDS = 0.1
@@ -114,9 +114,10 @@ class Job:
             self.suspects.extend(group.halves() if len(group.trials) > 1 else [group])
             return
         message = "its workers died, one after another, while it ran"
-        making = {"group_width": group.width, "source_hash": source_hash(group.experiment), "versions": versions()}
+        experiment = group.experiment
+        making = {"source_hash": source_hash(experiment), "versions": versions(experiment), "machine": machine()}
         timing = {"started": time.time(), "seconds": 0.0, "seconds_per_trial": 0.0}
-        making |= {"machine": machine(), "timing": timing}
+        making |= {"group_width": group.width, "timing": timing}
         self.store.write(trial, Outcome(FAILED, message=message), making)
         self._conclude(trial, FAILED, message, {})
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab import provenance, registry
+from stairwise.lab import registry
 from stairwise.lab.config import ConfigError, as_dict, from_dict
 from stairwise.lab.contract import Experiment, Trial
-from stairwise.lab.execute import Done, Engine, finals, prepare_jax, source_hash
+from stairwise.lab.execute import Done, Engine, finals, prepare_jax, source_hash, versions
 from stairwise.lab.files import StoreError, decode_arrays
 from stairwise.lab.plan import Group
 from stairwise.lab.progress import Silent
@@ -57,7 +57,7 @@ def describe_group(group: Group, store: Store | None, *, save_every: float, topi
 
 def code(experiment: Experiment) -> dict[str, str | None]:
     """What must be the same on both sides: package versions, and the code that the experiment depends on."""
-    return {**provenance.versions(), "source of the experiment": source_hash(experiment)}
+    return {**versions(experiment), "source of the experiment": source_hash(experiment)}
 
 
 def differences(asked: Mapping[str, Any], here: Mapping[str, Any]) -> str:

@@ -156,7 +156,7 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
     assert claim.check is not None
     cases = [update(claim.cases[0], sizes)] if sizes else list(claim.cases)
     source = _source(claim)
-    identity = [claim.name, [as_dict(case) for case in cases], seed, source, provenance.versions()]
+    identity = [claim.name, [as_dict(case) for case in cases], seed, source, _versions(claim)]
     digest = digest_of(identity)
     kept = None if store is None or fresh else store.read_verdict(claim.name, digest)
     if kept is not None:
@@ -173,7 +173,11 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
 
 
 def _source(claim: Claim) -> str:
-    return provenance.source_hash(registry.modules()[claim.paper], claims=True)
+    return provenance.source_hash(registry.package(claim.paper), claims=True)
+
+
+def _versions(claim: Claim) -> dict[str, str | None]:
+    return provenance.versions() | registry.distribution(claim.paper)
 
 
 def _checked(claim: Claim, cases: Sequence[Config], seed: int) -> Verdict:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from stairwise.extras import EXTRAS, install, installed
-from stairwise.lab import provenance
+from stairwise.lab import provenance, registry
 from stairwise.lab.execute import device, prepare_jax
 from stairwise.lab.store import Store
 
@@ -31,10 +31,18 @@ def facts(root: str | None) -> dict[str, Any]:
         "float64": {"right": third == 1 / 3},
         "compilation cache": {"folder": cache, "megabytes": round(sum(map(os.path.getsize, files)) / 1e6, 1)},
         "versions": provenance.versions(),
+        "plug-ins": _plug_ins(),
         "machine": provenance.machine(),
         "extras": {extra: "installed" if installed(extra) else f"absent: {install(extra)}" for extra in EXTRAS},
         "store": {"folder": str(store.root), "trials": len(store.glance()), "damaged": len(store.damaged())},
     }
+
+
+def _plug_ins() -> dict[str, str]:
+    """Papers that were installed by themselves, and why those that cannot be used are left out."""
+    found = registry.installed()
+    named = {f"{name} {version}": id for id, of in found.distributions.items() for name, version in of.items()}
+    return named | {what: f"left out: {why}" for what, why in found.broken.items()}
 
 
 def doctor(root: str | None, *, as_json: bool) -> int:

@@ -94,7 +94,7 @@ def _is_a_run(run: StoredRun) -> bool:
 def source_hashes(paper: Paper) -> tuple[str | None, frozenset[str]]:
     """The hash of the installed code behind trials, and with it that behind verdicts; none where it cannot be found."""
     try:
-        module = registry.modules()[paper.id]
+        module = registry.package(paper.id)
         trials, verdicts = provenance.source_hash(module), provenance.source_hash(module, claims=True)
     except (KeyError, ValueError, OSError):
         return None, frozenset()

@@ -1,0 +1,165 @@
+"""Papers that were installed by themselves: found through their entry point, told apart by version and code."""
+
+import importlib
+import json
+import logging
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import stairwise as sw
+from stairwise.lab import registry, remote
+from stairwise.lab.config import ConfigError
+from stairwise.lab.execute import source_hash, versions
+from stairwise.lab.provenance import source_hash as hash_of_module
+from stairwise.lab.verify import verify
+
+STUDY = """
+from dataclasses import dataclass
+from pathlib import Path
+from stairwise.lab.config import Config, option
+from stairwise.lab.contract import Experiment, Ledger, Outcome, Paper, Preset, Verdict
+LEDGER = Ledger()
+@dataclass(frozen=True)
+class Sizes(Config):
+    rows: int = option(3, "rows", low=1)
+def count(config, seed):
+    with open(Path(__file__).with_name("calls.txt"), "a") as file:
+        file.write("x")
+    outcome = Outcome()
+    outcome.add("count", 0, {"rows": config.rows})
+    return outcome
+@LEDGER.theory("thm1", kind="identity", says="one is one", cases=Sizes())
+def one(config, seed):
+    return Verdict.at_most(0, 1)
+EXPERIMENT = Experiment("count", "counts", Sizes, {"quick": Preset(Sizes(), seeds=2)}, "MODULE:count", study=True)
+PAPER = Paper("ID", "A plug-in", "A. Author", 2026, "-", "-", tuple(LEDGER.claims), (EXPERIMENT,))
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Puts a distribution with one entry point and one package on the path, as pip would."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def put(name: str, files: dict[str, str], value: str, version: str = "0.1.0") -> None:
+        for place, text in files.items():
+            path = tmp_path / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        for old in tmp_path.glob(f"{name}-*.dist-info"):
+            shutil.rmtree(old)
+        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (folder / "entry_points.txt").write_text(f"[stairwise.papers]\n{name} = {value}\n")
+        renew()
+
+    def renew() -> None:
+        importlib.invalidate_caches()
+        registry.installed.cache_clear()
+        hash_of_module.cache_clear()
+        for module in [each for each in sys.modules if each.startswith("plugged")]:
+            del sys.modules[module]
+
+    yield put
+    monkeypatch.undo()
+    renew()
+
+
+def paper(module: str = "plugged", id: str = "plugged") -> str:
+    return STUDY.replace("MODULE", module).replace("ID", id)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "why"),
+    [
+        ("import a_module_that_is_not_there", "plugged_bad:PAPER", "ModuleNotFoundError: No module named"),
+        ("PAPER = (", "plugged_bad:PAPER", "SyntaxError: '(' was never closed"),
+        ("raise SystemExit(3)", "plugged_bad:PAPER", "SystemExit: 3"),
+        ("raise ValueError('two\\nlines')", "plugged_bad:PAPER", "ValueError: two?lines"),
+        ("PAPER = 5", "plugged_bad:PAPER", "TypeError: plugged_bad.PAPER must be a stairwise.lab.contract.Paper"),
+        ("", "plugged_bad:THESIS", "ValueError: the entry point must be plugged_bad:PAPER"),
+    ],
+)
+def test_a_broken_plug_in_is_one_line_and_leaves_the_others_alone(install, caplog, text, value, why):
+    install("bad", {"plugged_bad/__init__.py": text}, value, version="2.3")
+    install("plugged", {"plugged/__init__.py": paper()}, "plugged:PAPER")
+    with caplog.at_level(logging.WARNING, "stairwise"):
+        found = list(registry.modules())
+    assert "plugged" in found
+    assert "selection" in found
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"stairwise: plug-in bad 2.3 ({value}) is left out: {why}")
+    assert "\n" not in line
+    assert [id for id in registry.modules() if id == "bad"] == []  # and asking again says nothing new
+    assert len(caplog.records) == 1
+
+
+def test_the_command_line_prints_that_line_and_answers(install, tmp_path):
+    install("bad", {"plugged_bad/__init__.py": "import nowhere_at_all"}, "plugged_bad:PAPER")
+    call = [sys.executable, "-m", "stairwise.cli", "list", "--json", "--store", str(tmp_path / "store")]
+    path = [str(tmp_path), *filter(None, sys.path)]
+    done = subprocess.run(call, capture_output=True, text=True, env={"PYTHONPATH": ":".join(path), "HOME": "/"})
+    assert done.returncode == 0
+    assert "selection" in {each["id"] for each in json.loads(done.stdout)["papers"]}
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("stairwise: plug-in bad 0.1.0 (plugged_bad:PAPER) is left out: ModuleNotFoundError")
+
+
+def test_asking_for_a_broken_paper_says_why_it_is_not_there(install):
+    install("bad", {"plugged_bad/__init__.py": "1 / 0"}, "plugged_bad:PAPER")
+    with pytest.raises(ConfigError, match=r"unknown paper: bad .*left out: bad 0.1.0 .*ZeroDivisionError"):
+        registry.paper("bad")
+
+
+def test_two_papers_of_one_id_are_refused_by_name(install):
+    install("plugged", {"plugged/__init__.py": paper(id="selection")}, "plugged:PAPER")
+    with pytest.raises(ConfigError, match=r"two papers are called selection: stairwise\.papers\.selection and plugged"):
+        registry.modules()
+
+
+def test_versions_and_hash_of_a_plug_in_are_its_own(install):
+    install("my-paper", {"plugged/__init__.py": paper(), "plugged/task.py": "x = 1"}, "plugged:PAPER", version="1.4")
+    experiment = registry.experiment("plugged/count")
+    assert versions(experiment)["my-paper"] == "1.4"
+    assert "my-paper" not in versions(registry.experiment("selection/online"))
+    asked = remote.code(experiment)
+    install("my-paper", {"plugged/task.py": "x = 2"}, "plugged:PAPER", version="1.5")
+    there = remote.code_of("plugged/count")
+    said = remote.differences(asked, there)
+    assert "my-paper 1.5 instead of 1.4" in said
+    assert "source of the experiment" in said
+    assert "unknown paper: elsewhere" in remote.code_of("elsewhere/count")["error"]
+
+
+def test_the_whole_package_is_hashed_where_the_paper_is_one_of_its_modules(install):
+    files = {"plugged/__init__.py": "", "plugged/paper.py": paper("plugged.paper"), "plugged/task.py": "x = 1"}
+    install("plugged", files, "plugged.paper:PAPER")
+    before = source_hash(registry.experiment("plugged/count"))
+    install("plugged", {"plugged/task.py": "x = 2"}, "plugged.paper:PAPER")
+    assert source_hash(registry.experiment("plugged/count")) != before
+
+
+def test_trials_of_a_plug_in_are_stored_with_its_version_and_not_run_again(install, tmp_path):
+    install("my-paper", {"plugged/__init__.py": paper()}, "plugged:PAPER", version="1.4")
+    place = str(tmp_path / "store")
+    first, second = (sw.run("plugged/count", store=place) for _ in range(2))
+    assert (tmp_path / "plugged" / "calls.txt").read_text() == "xx"  # two seeds, once
+    for record in second.records:
+        assert record.run["versions"]["my-paper"] == "1.4"
+        assert record.run["source_hash"] == source_hash(first.experiment)
+        assert record.final("rows") == 3
+
+
+def test_a_verdict_is_that_of_one_version_of_the_plug_in(install, tmp_path):
+    from stairwise.lab.store import Store
+
+    store = Store.open(str(tmp_path / "store"))
+    install("my-paper", {"plugged/__init__.py": paper()}, "plugged:PAPER", version="1.4")
+    stored = [row.stored for _ in range(2) for row in verify(["plugged/thm1"], store=store)]
+    install("my-paper", {}, "plugged:PAPER", version="1.5")
+    stored += [row.stored for row in verify(["plugged/thm1"], store=store)]
+    assert stored == [False, True, False]
