@@ -4,9 +4,9 @@ A crossing is a folder of its own: `__init__` (config, presets, hypotheses as cl
 """
 
 from stairwise.lab.contract import Paper
-from stairwise.papers.crossings import positions
+from stairwise.papers.crossings import positions, supervisions
 
-CROSSINGS = (positions,)
+CROSSINGS = (supervisions, positions)
 
 PAPER = Paper(
     id="crossings",

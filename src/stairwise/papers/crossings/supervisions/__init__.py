@@ -1,0 +1,188 @@
+"""One parity under five supervisions: nothing but the answer, a chain, a tree, shorter parities, labels of its own.
+
+What is supervised is the only thing that differs: decoder, optimiser, rates, inputs, secrets and the criterion (the
+answer is right on held-out inputs, rolled out greedily) are the same, seed by seed.
+
+The hypotheses below were written before the experiment was run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stairwise.lab.config import Config, option, require
+from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
+from stairwise.lazy import lazy
+from stairwise.papers.parity_cot.config.training import Decoder
+
+if TYPE_CHECKING:
+    from stairwise.papers.crossings.supervisions import runs
+else:
+    runs = lazy("stairwise.papers.crossings.supervisions.runs")
+
+HERE = "stairwise.papers.crossings.supervisions"
+SUPERVISIONS = ("none", "chain", "tree", "mixture", "self")
+LARGEST_POOL = 2**31
+
+
+@dataclass(frozen=True)
+class Supervised(Config):
+    """The parity of k secret bits among n, one decoder, one way to supervise it."""
+
+    inputs: int = option(12, "input bits n", low=2, high=62)
+    size: int = option(4, "secret bits k", low=2, high=62, numeric=True)
+    padding: int = option(6, "the largest k of the program", low=2, high=62)
+    supervision: str = option(
+        "chain",
+        "none: the answer alone; chain: every partial sum; tree: every node of a balanced tree; mixture: the parity of"
+        " the first j secret bits, j uniform in 1..k, never shown to another; self: chains that the decoder samples"
+        " itself, kept where they end in the right answer",
+        choices=SUPERVISIONS,
+    )
+    decoder: Decoder = option(Decoder(), "the model")
+    rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
+    batch: int = option(128, "sequences of one step", low=1, high=2**16)
+    look: int = option(1024, "sequences between evaluations; a multiple of batch", low=1, high=2**24)
+    budget: int = option(65_536, "sequences in all; a multiple of look", low=1, high=2**31 - 1)
+    validation: int = option(256, "inputs that are held out", low=1, high=2**16)
+    threshold: float = option(0.99, "share of right answers that counts as learnt", above=0.5, high=1.0)
+
+    def check(self) -> None:
+        require(self.size <= self.padding, f"size={self.size} must be at most padding={self.padding}")
+        require(self.padding <= self.inputs, f"padding={self.padding} must be at most inputs={self.inputs}")
+        require(self.look % self.batch == 0, f"look={self.look} must be a multiple of batch={self.batch}")
+        require(self.budget % self.look == 0, f"budget={self.budget} must be a multiple of look={self.look}")
+        require(
+            self.validation < self.pool,
+            f"validation={self.validation} must be below 2**inputs={self.pool} (inputs={self.inputs})",
+        )
+        require(self.decoder.dropout == 0, f"decoder.dropout={self.decoder.dropout:g} must be 0")
+
+    @property
+    def pool(self) -> int:
+        """Inputs that training and held-out ones are taken from."""
+        return min(2**self.inputs, LARGEST_POOL)
+
+    @property
+    def looks(self) -> int:
+        return self.budget // self.look
+
+
+def arms(sizes: Sequence[int], rates: Sequence[float]) -> dict[str, dict[str, Any]]:
+    """Every supervision at every k and rate."""
+    return {
+        f"{supervision}, k={size}, rate {rate:g}": {"supervision": supervision, "size": size, "rate": rate}
+        for supervision in SUPERVISIONS
+        for size in sizes
+        for rate in rates
+    }
+
+
+EXPERIMENTS = (
+    Experiment(
+        id="supervisions",
+        says="one parity, five supervisions, one decoder: samples until the answer is right on held-out inputs",
+        Config=Supervised,
+        program=f"{HERE}.train:training",
+        figures=(
+            Figure(
+                "supervisions",
+                "Samples to success against the secret's size k under five supervisions; censored runs hollow",
+                f"{HERE}.figures:against_size",
+            ),
+            Figure(
+                "supervisions-rates", "The same, every learning rate: how the rate was chosen", f"{HERE}.figures:rates"
+            ),
+        ),
+        presets={
+            "quick": Preset(
+                Supervised(), arms((2, 3, 4, 6), (1e-3, 3e-3)), seeds=2, note="n = 12, one layer, width 64, two rates"
+            ),
+            "gpu": Preset(
+                Supervised(
+                    inputs=20,
+                    padding=8,
+                    decoder=Decoder(layers=2),
+                    look=4096,
+                    budget=2**21,
+                    validation=1024,
+                ),
+                arms((2, 3, 4, 5, 6, 8), (3e-4, 1e-3, 3e-3)),
+                seeds=5,
+                group=90,
+                note="n = 20, two layers, three rates; a program is a supervision, all its runs side by side",
+            ),
+            "paper": Preset(
+                Supervised(
+                    inputs=30,
+                    padding=16,
+                    decoder=Decoder(layers=4, width=256),
+                    look=8192,
+                    budget=2**24,
+                    validation=2048,
+                ),
+                arms((2, 4, 6, 8, 12, 16), (1e-4, 3e-4, 1e-3)),
+                seeds=5,
+                group=15,
+                hours=12.0,
+                note="not in a paper: n = 30, four layers of width 256, 1.7e7 samples a run",
+            ),
+        },
+    ),
+)
+
+# --- the hypotheses ---------------------------------------------------------------------------------------------------
+
+LEDGER = Ledger()
+NO = {"otherwise": "not-reproduced"}
+
+
+def _compared(records: Sequence[Any], better: str, worse: str, gain: int) -> Verdict:
+    """`better` reaches at least `gain` more secret bits than `worse`."""
+    reach = runs.reaches(records)
+    note = ", ".join(f"{supervision} reaches k={size}" for supervision, size in reach.items())
+    return Verdict.at_least(reach[better] - reach[worse], gain, note=note, details=runs.table(records), **NO)
+
+
+@LEDGER.empirical(
+    "supervisions-chain",
+    experiment="supervisions",
+    says="told every partial sum, the decoder learns at least two secret bits more than told the answer alone",
+)
+def chain_beats_answer(records: Sequence[Any]) -> Verdict:
+    return _compared(records, "chain", "none", 2)
+
+
+@LEDGER.empirical(
+    "supervisions-tree",
+    experiment="supervisions",
+    says="wherever both are learnt, a chain needs no more samples than a tree, whose steps are parities of two bits",
+)
+def chain_is_no_slower_than_tree(records: Sequence[Any]) -> Verdict:
+    chain, tree = runs.medians(records, "chain"), runs.medians(records, "tree")
+    both = [size for size in chain if chain[size] < float("inf") and tree.get(size, float("inf")) < float("inf")]
+    if not both:
+        return Verdict("not-reproduced", note="no k is learnt under both", details=runs.table(records))
+    ratios = {size: chain[size] / tree[size] for size in both}
+    note = ", ".join(f"k={size}: {ratio:.2f}" for size, ratio in ratios.items())
+    return Verdict.at_most(
+        max(ratios.values()), 1.0, note=f"median samples, chain over tree: {note}", details=runs.table(records), **NO
+    )
+
+
+@LEDGER.empirical(
+    "supervisions-mixture",
+    experiment="supervisions",
+    says="with shorter parities mixed in, and no answer ever shown, it learns at least one secret bit more than without",
+)
+def mixture_beats_answer(records: Sequence[Any]) -> Verdict:
+    return _compared(records, "mixture", "none", 1)
+
+
+@LEDGER.empirical(
+    "supervisions-self",
+    experiment="supervisions",
+    says="chains of its own, kept where they end right, reach no further than the answer alone: they bring no news",
+)
+def own_chains_bring_no_news(records: Sequence[Any]) -> Verdict:
+    return _compared(records, "none", "self", 0)

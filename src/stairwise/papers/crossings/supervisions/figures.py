@@ -1,0 +1,81 @@
+"""Samples to success against k, all supervisions on one axis, every run shown."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+from stairwise.lab.plots import COLUMN
+from stairwise.papers.crossings.supervisions import SUPERVISIONS
+from stairwise.papers.crossings.supervisions.runs import by_size, hits
+from stairwise.papers.parity_cot.figures.common import colour, median_line, model_text, run_dots, triangle_key
+from stairwise.papers.parity_cot.runs import grouped, where
+
+NAMES = {
+    "none": "the answer alone",
+    "chain": "chain of partial sums",
+    "tree": "balanced tree",
+    "mixture": "shorter parities mixed in",
+    "self": "own chains, kept where they end right",
+}
+
+
+def against_size(records: Sequence[Any]):
+    """Every run at the rate chosen for its supervision and k, and the medians."""
+    figure, axes = plt.subplots(figsize=(1.6 * COLUMN, 3.2))
+    for number, supervision in enumerate(SUPERVISIONS):
+        groups, shift = by_size(records, supervision), 0.13 * (number - 2)
+        places = [size + shift for size in groups]
+        found = [hits(group) for group in groups.values()]
+        for place, one in zip(places, found, strict=True):
+            run_dots(axes, place, one, colour(number), 0.04)
+        median_line(axes, places, found, colour(number), alpha=0.6)
+        axes.plot([], [], "o-", color=colour(number), markersize=3.5, label=NAMES[supervision])
+    triangle_key(axes)
+    finish(axes, records)
+    axes.set_title(f"{setting(records)}; lines: medians, at the best of {len(rates_of(records))} rates")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def rates(records: Sequence[Any]):
+    """One panel a supervision: every rate, every run."""
+    figure, panels = plt.subplots(1, len(SUPERVISIONS), figsize=(2.4 * COLUMN, 2.4), sharey=True)
+    for axes, supervision in zip(panels, SUPERVISIONS, strict=True):
+        for number, rate in enumerate(rates_of(records)):
+            own = where(records, lambda c, s=supervision, r=rate: c.supervision == s and c.rate == r)
+            for place, (size, group) in enumerate(grouped(own, lambda config: config.size).items()):
+                run_dots(
+                    axes,
+                    size + 0.2 * (number - 1),
+                    hits(group),
+                    colour(number),
+                    0.06,
+                    f"rate {rate:g}" if place == 0 else None,
+                )
+        finish(axes, records)
+        axes.set_title(NAMES[supervision], fontsize=6)
+    for axes in panels[1:]:
+        axes.set_ylabel("")
+    triangle_key(panels[0])
+    handles = [
+        plt.Line2D([], [], marker="o", linestyle="none", color=colour(number), markersize=3.5, label=f"rate {rate:g}")
+        for number, rate in enumerate(rates_of(records))
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    figure.suptitle(f"{setting(records)}; hollow: budget spent, not learnt", fontsize=7)
+    return figure
+
+
+def finish(axes: Any, records: Sequence[Any]) -> None:
+    axes.set(yscale="log", xlabel="secret bits k", ylabel="samples until the answer is right")
+    axes.set_xticks(sorted({record.config.size for record in records}))
+
+
+def rates_of(records: Sequence[Any]) -> list[float]:
+    return sorted({record.config.rate for record in records})
+
+
+def setting(records: Sequence[Any]) -> str:
+    config, seeds = records[0].config, len({record.seed for record in records})
+    return f"n={config.inputs}; {model_text(config)}; {seeds} seed{'s' if seeds > 1 else ''}"

@@ -1,0 +1,169 @@
+"""The five supervisions as data: which subset of the bits each row must tell, and whether the next rows see it.
+
+A sequence is x_1 ... x_n, 0, a_1, a_2, ...: row r (at the 0, at a_1, ...) must tell the parity of a subset of the bits.
+
+    none      one row, the whole secret
+    chain     row r: the first r secret bits; its answer is the next token
+    tree      row r: the leaves below node r of the balanced tree; its answer is the next token
+    mixture   row r: the first r secret bits; one row of each sequence is asked, and all tokens after x are 0
+    self      as many rows as the chain; the tokens are the decoder's own draws, and only sequences whose last one is
+              the parity are trained on
+
+A tree of two leaves is one node, the answer alone: at k = 2 tree and none are the same training.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int8, Integer, PRNGKeyArray
+
+from stairwise.nn.transformer import Transformer
+from stairwise.papers.crossings.learning import in_looks
+from stairwise.papers.crossings.supervisions import Supervised
+from stairwise.papers.parity_cot.decoder import make_decoder
+from stairwise.papers.parity_cot.structured import answer_logits
+from stairwise.papers.parity_cot.train import doublings
+from stairwise.tasks.decomposition import balanced
+from stairwise.tasks.parity import draw_subset
+from stairwise.tasks.shuffle import distinct_bits
+from stairwise.train.keys import at, role, role_key
+from stairwise.train.stage import Stage
+
+
+class Lesson(eqx.Module):
+    """What a supervision asks: the subset of each row, the rows there are, whether answers are shown to later rows."""
+
+    asks: Bool[Array, "rows inputs"]
+    live: Bool[Array, " rows"]
+    shown: bool = eqx.field(static=True)
+
+    @property
+    def last(self) -> Integer[Array, ""]:
+        """The row whose answer is the parity."""
+        return jnp.sum(self.live, dtype=jnp.int32) - 1
+
+    def answers(self, bits: Int8[Array, "batch inputs"]) -> Int8[Array, "batch rows"]:
+        """The parity of every row's subset."""
+        return (bits.astype(jnp.int32) @ self.asks.T.astype(jnp.int32) % 2).astype(jnp.int8)
+
+
+class Batch(NamedTuple):
+    """What is read, what should be told, and what counts."""
+
+    tokens: Int8[Array, "batch length"]
+    labels: Int8[Array, "batch rows"]
+    weights: Float[Array, "batch rows"]
+
+
+def training(config: Supervised) -> list[Stage]:
+    """The one stage: until the answer is right, or the budget is spent."""
+    return [
+        in_looks(
+            init=partial(initial, config),
+            loss=partial(batch_loss, config),
+            look=partial(look, config),
+            rate=lambda numbers: numbers["rate"],
+            steps=config.look // config.batch,
+            looks=config.looks,
+            threshold=config.threshold,
+            measure_at=doublings(config.looks, 4),
+            stop=True,
+        )
+    ]
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+def lesson_of(config: Supervised, numbers: Mapping[str, Array]) -> Lesson:
+    """The lesson of a seed's secret; the secret is the same under every supervision."""
+    size = numbers["size"]
+    secret = draw_subset(role_key(numbers["seed"], "secret"), config.inputs, config.padding, None, size)
+    member = secret[:, None] == jnp.arange(config.inputs, dtype=jnp.int32)
+    row = jnp.arange(config.padding, dtype=jnp.int32)
+    if config.supervision == "none":
+        return Lesson(jnp.any(member, axis=0) & (row[:, None] == 0), row < 1, shown=False)
+    if config.supervision == "tree":
+        tree = balanced(secret, config.inputs, size, config.inputs)
+        below = tree.complete(jnp.eye(config.inputs, dtype=jnp.int32), jnp.add)[config.inputs :] > 0
+        asks = jnp.concatenate([below & tree.used[:, None], jnp.zeros((1, config.inputs), dtype=bool)])
+        return Lesson(asks, row < size - 1, shown=True)
+    prefixes = jnp.cumsum(member, axis=0) > 0
+    return Lesson(prefixes & (row < size)[:, None], row < size, shown=config.supervision != "mixture")
+
+
+def batch_of(config: Supervised, numbers, lesson: Lesson, model: Transformer, number: Integer[Array, ""]) -> Batch:
+    """The batch of step `number`."""
+    key = at(role_key(numbers["seed"], "batch"), number)
+    index = jax.random.randint(
+        role(key, "inputs"), (config.batch,), 0, config.pool - config.validation, dtype=jnp.int32
+    )
+    bits = inputs_at(config, numbers, index)
+    answers = lesson.answers(bits)
+    counted = jnp.broadcast_to(lesson.live, answers.shape).astype(jnp.float32)
+    if config.supervision == "mixture":
+        asked = jax.random.randint(role(key, "asked"), (config.batch,), 0, numbers["size"], dtype=jnp.int32)
+        counted = jax.nn.one_hot(asked, config.padding, dtype=jnp.float32)
+    if config.supervision == "self":
+        parity = answers[:, lesson.last]
+        answers = own_answers(config, lesson, jax.lax.stop_gradient(model), bits, role(key, "own"))
+        counted = counted * (answers[:, lesson.last] == parity)[:, None]
+    return Batch(sequence(lesson, bits, answers), answers, counted)
+
+
+def inputs_at(config: Supervised, numbers, index: Integer[Array, " batch"]) -> Int8[Array, "batch inputs"]:
+    """Inputs of the seed's pool, of which the last are held out."""
+    key = role_key(numbers["seed"], "pool")
+    return jax.vmap(lambda one: distinct_bits(key, one, config.inputs))(index)
+
+
+def sequence(
+    lesson: Lesson, bits: Int8[Array, "batch inputs"], answers: Int8[Array, "batch rows"]
+) -> Int8[Array, "batch length"]:
+    """x, 0, and the answers of all rows but the last, or zeros where none is shown."""
+    shown = answers[:, :-1] if lesson.shown else jnp.zeros_like(answers[:, :-1])
+    return jnp.concatenate([bits, jnp.zeros((len(bits), 1), dtype=jnp.int8), shown], axis=1)
+
+
+def own_answers(
+    config: Supervised, lesson: Lesson, model: Transformer, bits: Int8[Array, "batch inputs"], key: PRNGKeyArray | None
+) -> Int8[Array, "batch rows"]:
+    """Row after row, what the decoder says: drawn at temperature 1, or (without a key) the likelier answer."""
+    shape = (len(bits), config.padding)
+    level = 0.5 if key is None else jax.random.uniform(key, shape, dtype=jnp.float32)
+
+    def say(row, answers):
+        logits = answer_logits(model, sequence(lesson, bits, answers), config.inputs, config.padding)
+        said = (jax.nn.sigmoid(logits[..., 1] - logits[..., 0]) > level).astype(jnp.int8)
+        return jnp.where(jnp.arange(config.padding, dtype=jnp.int32) == row, said, answers)
+
+    return jax.lax.fori_loop(0, config.padding, say, jnp.zeros(shape, dtype=jnp.int8))
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def initial(config: Supervised, numbers) -> Transformer:
+    length = config.inputs + config.padding
+    return make_decoder(config.decoder, length, numbers["decoder.std"], role_key(numbers["seed"], "model"))
+
+
+def batch_loss(config: Supervised, numbers, model: Transformer, number: Integer[Array, ""]) -> Float[Array, ""]:
+    """-log p(answer), averaged over what counts in the batch."""
+    batch = batch_of(config, numbers, lesson_of(config, numbers), model, number)
+    logits = answer_logits(model, batch.tokens, config.inputs, config.padding)
+    wrong_over_right = jnp.where(batch.labels == 1, -1, 1) * (logits[..., 1] - logits[..., 0])
+    return jnp.sum(batch.weights * jax.nn.softplus(wrong_over_right)) / jnp.maximum(jnp.sum(batch.weights), 1)
+
+
+def look(config: Supervised, numbers, model: Transformer) -> dict[str, Float[Array, ""]]:
+    """The share of held-out inputs whose answer is right at the end of a greedy roll-out."""
+    lesson = lesson_of(config, numbers)
+    index = config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32)
+    bits = inputs_at(config, numbers, index)
+    said = own_answers(config, lesson, model, bits, None)[:, lesson.last]
+    return {"accuracy": jnp.mean(said == lesson.answers(bits)[:, lesson.last], dtype=jnp.float32)}
