@@ -4,9 +4,9 @@ A crossing is a folder of its own: `__init__` (config, presets, hypotheses as cl
 """
 
 from stairwise.lab.contract import Paper
-from stairwise.papers.crossings import positions, supervisions
+from stairwise.papers.crossings import positions, repetition, supervisions
 
-CROSSINGS = (supervisions, positions)
+CROSSINGS = (supervisions, positions, repetition)
 
 PAPER = Paper(
     id="crossings",
