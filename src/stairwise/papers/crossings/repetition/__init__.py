@@ -78,9 +78,18 @@ LARGE = Repeated(
     lego=LegoTask("S4", 12, 4),
     rate=1e-3,
     batch=128,
-    look=100,
-    looks=120,
+    look=20,
+    looks=600,
     validation=1024,
+)
+SMALL = Repeated(
+    parity=ParityTask(inputs=12, size=3),
+    composition=CompositionTask(blocks=2, alphabet=4),
+    lego=LegoTask("S3", 6, 2),
+    decoder=Decoder(width=32, layers=2, std=0.18),
+    rate=3e-3,
+    batch=32,
+    validation=256,
 )
 EXPERIMENT = Experiment(
     id="repetition",
@@ -90,7 +99,7 @@ EXPERIMENT = Experiment(
     figures=(Figure("fig-repetition", "Steps to success against distinct examples seen", f"{HERE}.figures:both_axes"),),
     presets={
         "quick": Preset(
-            Repeated(), arms((500, 2000)), seeds=2, note="parity 3 of 16, composition k=2, N=5, LEGO S_3, L=3"
+            SMALL, arms((250, 1000)), seeds=2, note="parity 3 of 12, composition k=2, N=4, LEGO S_3, L=2; width 32"
         ),
         "gpu": Preset(
             LARGE,
@@ -100,7 +109,7 @@ EXPERIMENT = Experiment(
             note="parity 4 of 20, composition k=2, N=8, LEGO S_4, L=4",
         ),
         "paper": Preset(
-            replace(LARGE, looks=500),
+            replace(LARGE, looks=2500),
             arms((500, 2000, 8000, 32_000, 128_000)),
             seeds=20,
             group=40,
