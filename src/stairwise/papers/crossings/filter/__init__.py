@@ -1,9 +1,9 @@
 """Parity's filter inside LEGO self-training: labels of an unreliable annotator, kept only where two tellings agree.
 
 In one-step parity a filter on unlabelled inputs keeps a level from learning on the noise of the level below. In LEGO
-self-training the labels of a longer chain come from the decoder itself. Each of them is garbled with chance p, and the filter
-lets a chain through only if the annotator says the same when it is told again, with other variables and its predicates
-in another order.
+self-training the labels of a longer chain come from the decoder itself. Each of them is garbled with chance p, and the
+filter lets a chain through only if the annotator says the same when it is told again, with other variables and its
+predicates in another order.
 
 The hypotheses below were written before the experiment was run.
 """
@@ -95,10 +95,10 @@ def needs(config: Filtered, seed: int) -> dict[str, Trial]:
 
 QUICK = Practical(
     task=Task("S4", 24, 5),
-    lessons=Lessons(batch=32, steps=800),
+    lessons=Lessons(steps=2000),
     test_lengths=(5, 10, 20),
     test_sequences=200,
-    measure_every=800,
+    measure_every=2000,
     keep_weights=True,
 )
 LARGE = Practical(

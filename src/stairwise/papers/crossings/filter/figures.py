@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, seeds_note
+from stairwise.lab.plots import COLUMN
 from stairwise.papers.crossings.filter import kept_share, right_share
 from stairwise.papers.crossings.filter.runs import before, chosen, levels
 from stairwise.papers.lego.figures.common import colour
@@ -29,14 +29,20 @@ def noise(records: Sequence[Any]):
     names |= {(True, False): "all, systematic noise", (True, True): "filtered, systematic noise"}
     for number, ((same, kept), name) in enumerate(names.items()):
         draw(right, records, same, kept, lambda r: r.final(f"exact {r.config.length}"), name, (1, 0, 4, 5)[number])
+    idle = [p for p in levels(records, False) if all(r.final("kept") == 0 for r in chosen(records, p, False, True))]
+    if idle:
+        values = [
+            np.median([r.final(f"exact {r.config.length}") for r in chosen(records, p, False, True)]) for p in idle
+        ]
+        right.plot(idle, values, "s", color=colour(0), markersize=7, fillstyle="none", label="none kept: not trained")
     level = float(np.median(before(records)))
     right.axhline(level, color="grey", linestyle="--", linewidth=0.8, label="before (median)")
     right.set(xlabel="noise p of a label", ylabel=f"all values right at L={config.length}", ylim=(-0.03, 1.03))
     for axes in (left, right):
         axes.legend(fontsize=6)
-    task = config.base.task
+    task, seeds = config.base.task, len({record.seed for record in records})
     text = f"{task.action}, |X|={task.variables}, trained at L={task.length}, then at {config.length} on own labels"
-    figure.suptitle(f"{text}; {seeds_note(records)}", fontsize=7)
+    figure.suptitle(f"{text}; {seeds} seeds: thin lines; median: thick", fontsize=7)
     return figure
 
 
