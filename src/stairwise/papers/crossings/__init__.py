@@ -4,9 +4,9 @@ A crossing is a folder of its own: `__init__` (config, presets, hypotheses as cl
 """
 
 from stairwise.lab.contract import Paper
-from stairwise.papers.crossings import filter, positions, repetition, supervisions
+from stairwise.papers.crossings import depth, filter, positions, repetition, supervisions
 
-CROSSINGS = (supervisions, positions, repetition, filter)
+CROSSINGS = (supervisions, positions, repetition, filter, depth)
 
 PAPER = Paper(
     id="crossings",
