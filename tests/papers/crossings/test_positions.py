@@ -11,6 +11,7 @@ from stairwise.papers.crossings.positions import EXPERIMENT, Told, kind, train
 from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.train import make_task
+from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 
@@ -76,6 +77,16 @@ def test_bad_configs_are_refused_by_name():
         update(SMALL, {"lego.model.positions": "rotary"})
     with pytest.raises(ConfigError, match="share=4 must be 1 where sets=2 are reused"):
         update(SMALL, {"share": 4, "sets": 2})
+
+
+@pytest.mark.slow
+def test_a_decoder_learns_to_ignore_codes_that_are_never_the_same():
+    changes = {"lego.model.width": 32, "lego.lessons.steps": 500, "lego.lessons.learning_rate": 5e-3, "places": "any"}
+    config = update(SMALL, changes | {"lego.lessons.batch": 32, "lego.test_sequences": 100})
+    static, numbers = split(config)
+    outcome = Program(train.training(static)).run([Member(0, numbers)])[0]
+    assert outcome.last("exact 2") >= 0.9
+    assert outcome.last("exact 4") >= 0.5
 
 
 def records(**exact: float) -> list[HandMade]:

@@ -39,7 +39,7 @@ class Solver(Config):
     rate: float = option(3e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
     batch: int = option(32, "sequences of one step", low=1, high=2**16)
     look: int = option(50, "steps between evaluations", low=1, high=10**6)
-    looks: int = option(30, "evaluations at most", low=1, high=10**6)
+    looks: int = option(20, "evaluations at most", low=1, high=10**6)
     validation: int = option(256, "held-out sequences", low=1, high=2**16)
     threshold: float = option(0.95, "share of right k-hop answers that counts as learnt", above=0.0, high=1.0)
 
@@ -110,7 +110,7 @@ LARGE = Solver(
 )
 EXPERIMENT = Experiment(
     id="depth",
-    says="composition by log k layers with a hop curriculum or by one layer with a chain: labels and operations it takes",
+    says="composition by log k layers with a hop curriculum or by one layer with a chain: labels and operations",
     Config=Solver,
     program=f"{HERE}.train:training",
     figures=(
@@ -118,7 +118,7 @@ EXPERIMENT = Experiment(
         Figure("fig-depth-cost", "Labels and operations to success against k", f"{HERE}.figures:costs"),
     ),
     presets={
-        "quick": Preset(Solver(), arms(2, 4), seeds=2, note="N = 4, width 32, 1500 steps of 32 at most"),
+        "quick": Preset(Solver(), arms(2, 4), seeds=2, note="N = 4, width 32, 1000 steps of 32 at most"),
         "gpu": Preset(LARGE, arms(2, 4, 8), seeds=5, group=5, note="N = 5, width 128, 8000 steps of 256 at most"),
         "paper": Preset(
             replace(LARGE, looks=1000, release=8000),

@@ -49,7 +49,7 @@ def costs(records: Sequence[Any]):
             axes.plot([], [], "o-", color=colour(number), markersize=3.5, label=name)
         triangle_key(axes)
         axes.set_xticks(range(len(blocks)), [str(k) for k in blocks])
-        axes.set(yscale="log", xlabel="hops k", ylabel=f"{WORDS[cost]} until right")
+        axes.set(yscale="log", xlabel="hops k", ylabel=f"{cost} until right")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(setting(records), fontsize=7)
     return figure

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.encoder import Lesson
@@ -41,7 +41,7 @@ def training(config: Solver) -> list[Stage]:
     ]
 
 
-def keys(config: Solver, numbers, purpose: str, first: Integer[Array, ""] | int, count: int) -> PRNGKeyArray:
+def keys(numbers, purpose: str, first: Integer[Array, ""] | int, count: int) -> Key[Array, " count"]:
     """The keys of sequences by their numbers."""
     numbered = first + jnp.arange(count, dtype=jnp.int32)
     return jax.vmap(partial(at, role_key(numbers["seed"], purpose)))(numbered)
@@ -55,21 +55,19 @@ def make_decoder(config: Solver, numbers) -> Any:
     return chains.make_decoder(config.decoder, config.vocabulary, config.length, numbers["decoder.std"], key)
 
 
-def lessons(config: Solver, numbers, drawn: PRNGKeyArray) -> chains.Lesson:
+def lessons(config: Solver, numbers, drawn: Key[Array, " count"]) -> chains.Lesson:
     draw = chains.composition(config.task, numbers)
     return jax.vmap(lambda key: chains.lesson(draw(key), True))(drawn)
 
 
 def chain_loss(config: Solver, numbers, model: Any, number: Integer[Array, ""]) -> Float[Array, ""]:
     """The loss of every step of fresh chains."""
-    return chains.loss(
-        model, lessons(config, numbers, keys(config, numbers, "fresh", number * config.batch, config.batch))
-    )
+    return chains.loss(model, lessons(config, numbers, keys(numbers, "fresh", number * config.batch, config.batch)))
 
 
 def chain_look(config: Solver, numbers, model: Any) -> dict[str, Float[Array, ""]]:
     """The share of held-out chains that a greedy roll-out gets right to the end."""
-    return chains.accuracy(model, lessons(config, numbers, keys(config, numbers, "held out", 0, config.validation)))
+    return chains.accuracy(model, lessons(config, numbers, keys(numbers, "held out", 0, config.validation)))
 
 
 # --- at once ----------------------------------------------------------------------------------------------------------
@@ -107,7 +105,7 @@ def released(config: Solver, number: Integer[Array, ""]) -> Integer[Array, ""]:
 
 def depth_loss(config: Solver, numbers, model: Any, number: Integer[Array, ""]) -> Float[Array, ""]:
     """The loss at every position of fresh sequences, on the hops that have come in or on the hardest."""
-    drawn = keys(config, numbers, "fresh", number * config.batch, config.batch)
+    drawn = keys(numbers, "fresh", number * config.batch, config.batch)
     last = jnp.int32(len(config.hops) - 1)
 
     def one(key: PRNGKeyArray) -> Float[Array, ""]:
@@ -122,7 +120,7 @@ def depth_loss(config: Solver, numbers, model: Any, number: Integer[Array, ""]) 
 
 def depth_look(config: Solver, numbers, model: Any) -> dict[str, Float[Array, ""]]:
     """Accuracy of every hop at the first block's positions, where the chain starts too; that of k hops decides."""
-    drawn = keys(config, numbers, "held out", 0, config.validation)
+    drawn = keys(numbers, "held out", 0, config.validation)
 
     def of_kind(kind: Integer[Array, ""]) -> Float[Array, ""]:
         def one(key: PRNGKeyArray):
