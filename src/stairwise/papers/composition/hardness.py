@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import PRNGKeyArray
 
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.config import Hardness
@@ -30,7 +31,7 @@ def gradient_variance(config: Hardness, seed: int) -> Outcome:
     tuples = all_tuples(k, N)
     inputs = np.array([[*sigma.reshape(-1), N + letter] for sigma in tuples for letter in range(N)], dtype=np.int32)
     labels = np.stack([answers(hidden, tuples) for hidden in tuples])
-    queries = centred_queries(config, seed, inputs)
+    queries = centred_queries(network(config, seed), inputs)
     norms = np.mean(np.sum(queries**2, axis=1), axis=0)
     one_hot = np.eye(N)[labels].reshape(len(tuples), -1) / len(inputs)
     means = one_hot @ queries.reshape(-1, queries.shape[2])
@@ -68,9 +69,9 @@ def answers(hidden: np.ndarray, tuples: np.ndarray) -> np.ndarray:
     return reached.reshape(-1)
 
 
-def centred_queries(config: Hardness, seed: int, inputs: np.ndarray) -> np.ndarray:
+def centred_queries(model: eqx.Module, inputs: np.ndarray) -> np.ndarray:
     """d log p(y | x) / d theta for all inputs, letters and parameters, centred over letters."""
-    parameters, static = eqx.partition(network(config, seed), eqx.is_array)
+    parameters, static = eqx.partition(model, eqx.is_array)
     flat, restore = ravel_pytree(parameters)
 
     def log_p(flat, tokens):
@@ -100,30 +101,36 @@ class Perceptron(eqx.Module):
         return self.second @ jnp.tanh(self.first @ jax.nn.one_hot(tokens, self.vocab, dtype=jnp.float64).reshape(-1))
 
 
-def network(config: Hardness, seed: int):
-    """The random network, in double precision, its weights `gain` times the usual."""
-    k, N, width = config.hops, config.alphabet, config.width
-    key, length = role_key(seed, "network"), k * N + 1
-    if config.network == "encoder":
+def network(config: Hardness, seed: int) -> eqx.Module:
+    """The random network on N hidden and N asked letters."""
+    k, N = config.hops, config.alphabet
+    return random_network(config.network, 2 * N, k * N + 1, N, config.width, config.gain, role_key(seed, "network"))
+
+
+def random_network(
+    kind: str, vocab: int, length: int, outputs: int, width: int, gain: float, key: PRNGKeyArray
+) -> eqx.Module:
+    """A network on sequences of tokens, in double precision, its weights `gain` times the usual."""
+    if kind == "encoder":
         encoder = Transformer(
-            vocab=2 * N,
+            vocab=vocab,
             width=width,
             layers=1,
             heads=2,
             causal=False,
             positions="learned",
             max_length=length,
-            outputs=N,
-            std=0.02 * config.gain,
+            outputs=outputs,
+            std=0.02 * gain,
             compute_dtype="float64",
             parameter_dtype="float64",
             key=key,
         )
         return Reader(encoder)
     first, second = jax.random.split(key)
-    scale = config.gain * (length * 2 * N) ** -0.5
+    scale = gain * (length * vocab) ** -0.5
     return Perceptron(
-        scale * jax.random.normal(first, (width, length * 2 * N), dtype=jnp.float64),
-        config.gain * width**-0.5 * jax.random.normal(second, (N, width), dtype=jnp.float64),
-        2 * N,
+        scale * jax.random.normal(first, (width, length * vocab), dtype=jnp.float64),
+        gain * width**-0.5 * jax.random.normal(second, (outputs, width), dtype=jnp.float64),
+        vocab,
     )

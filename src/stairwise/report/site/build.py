@@ -169,6 +169,7 @@ def _answers(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown]) -> dict
         cells = {
             paper.id: {question: questions.cell(paper, question, sets) for question in QUESTIONS}
             for paper in held.papers
+            if paper.answers
         }
         table = questions.as_data(cells)
         measured = any(each["value"] is not None for row in table.values() for each in row.values())

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.lines import Line2D
 
 from stairwise.lab.plots import COLUMN
+from stairwise.papers.crossings.drawing import plain_log
+from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.supervisions import SUPERVISIONS
-from stairwise.papers.crossings.supervisions.runs import by_size, hits
+from stairwise.papers.crossings.supervisions.runs import by_size
 from stairwise.papers.parity_cot.figures.common import colour, median_line, model_text, run_dots, triangle_key
 from stairwise.papers.parity_cot.runs import grouped, where
 
@@ -16,7 +19,7 @@ NAMES = {
     "chain": "chain of partial sums",
     "tree": "balanced tree",
     "mixture": "shorter parities mixed in",
-    "self": "own chains, kept where they end right",
+    "self": "own chains that end right",
 }
 
 
@@ -33,7 +36,9 @@ def against_size(records: Sequence[Any]):
         axes.plot([], [], "o-", color=colour(number), markersize=3.5, label=NAMES[supervision])
     triangle_key(axes)
     finish(axes, records)
-    axes.set_title(f"{setting(records)}; lines: medians, at the best of {len(rates_of(records))} rates")
+    tried = ", ".join(f"{rate:g}" for rate in rates_of(records))
+    chosen = f"rate {tried}" if len(rates_of(records)) == 1 else f"each k at the best rate of {tried}"
+    figure.suptitle(f"{setting(records)}; lines: medians; {chosen}", fontsize=7)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -47,7 +52,7 @@ def rates(records: Sequence[Any]):
             for place, (size, group) in enumerate(grouped(own, lambda config: config.size).items()):
                 run_dots(
                     axes,
-                    size + 0.2 * (number - 1),
+                    size + 0.2 * (number - (len(rates_of(records)) - 1) / 2),
                     hits(group),
                     colour(number),
                     0.06,
@@ -59,7 +64,7 @@ def rates(records: Sequence[Any]):
         axes.set_ylabel("")
     triangle_key(panels[0])
     handles = [
-        plt.Line2D([], [], marker="o", linestyle="none", color=colour(number), markersize=3.5, label=f"rate {rate:g}")
+        Line2D([], [], marker="o", linestyle="none", color=colour(number), markersize=3.5, label=f"rate {rate:g}")
         for number, rate in enumerate(rates_of(records))
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
@@ -69,6 +74,7 @@ def rates(records: Sequence[Any]):
 
 def finish(axes: Any, records: Sequence[Any]) -> None:
     axes.set(yscale="log", xlabel="secret bits k", ylabel="samples until the answer is right")
+    plain_log(axes.yaxis)
     axes.set_xticks(sorted({record.config.size for record in records}))
 
 

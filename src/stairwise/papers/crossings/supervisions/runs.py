@@ -3,34 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.measure.complexity import Hits, summarise
+from stairwise.measure.complexity import summarise
+from stairwise.papers.crossings.hits import at_best_rate, hits
 from stairwise.papers.crossings.supervisions import SUPERVISIONS
 from stairwise.papers.parity_cot.runs import grouped, where
-
-
-def hits(records: Sequence[Any]) -> Hits:
-    """Samples at the first look that was good enough, or the budget of a run that had none."""
-    found = [(record.final("hit"), record.config) for record in records]
-    return Hits.of((config.budget, True) if hit < 0 else (hit * config.look, False) for hit, config in found)
 
 
 def by_size(records: Sequence[Any], supervision: str) -> dict[int, list[Any]]:
     """The runs of a supervision by k, each at the rate chosen for it."""
     own = where(records, lambda config: config.supervision == supervision)
     return {size: at_best_rate(group) for size, group in grouped(own, lambda config: config.size).items()}
-
-
-def at_best_rate(records: Sequence[Any]) -> list[Any]:
-    """The runs at one rate: most seeds succeed there, and among such rates the median is smallest.
-
-    Chosen for each supervision and each k by the same seeds that are shown, which flatters all of them alike.
-    """
-
-    def merit(group: Sequence[Any]) -> tuple[int, float]:
-        summary = summarise(hits(group))
-        return -summary.reached, summary.median.value
-
-    return min(grouped(records, lambda config: config.rate).values(), key=merit)
 
 
 def medians(records: Sequence[Any], supervision: str) -> dict[int, float]:

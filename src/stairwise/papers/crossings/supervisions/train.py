@@ -86,7 +86,7 @@ def lesson_of(config: Supervised, numbers: Mapping[str, Array]) -> Lesson:
     member = secret[:, None] == jnp.arange(config.inputs, dtype=jnp.int32)
     row = jnp.arange(config.padding, dtype=jnp.int32)
     if config.supervision == "none":
-        return Lesson(jnp.any(member, axis=0) & (row[:, None] == 0), row < 1, shown=False)
+        return Lesson(jnp.any(member, axis=0, keepdims=True), row[:1] == 0, shown=False)
     if config.supervision == "tree":
         tree = balanced(secret, config.inputs, size, config.inputs)
         below = tree.complete(jnp.eye(config.inputs, dtype=jnp.int32), jnp.add)[config.inputs :] > 0
@@ -133,15 +133,24 @@ def own_answers(
     config: Supervised, lesson: Lesson, model: Transformer, bits: Int8[Array, "batch inputs"], key: PRNGKeyArray | None
 ) -> Int8[Array, "batch rows"]:
     """Row after row, what the decoder says: drawn at temperature 1, or (without a key) the likelier answer."""
-    shape = (len(bits), config.padding)
+    shape = (len(bits), len(lesson.live))
     level = 0.5 if key is None else jax.random.uniform(key, shape, dtype=jnp.float32)
 
-    def say(row, answers):
-        logits = answer_logits(model, sequence(lesson, bits, answers), config.inputs, config.padding)
-        said = (jax.nn.sigmoid(logits[..., 1] - logits[..., 0]) > level).astype(jnp.int8)
-        return jnp.where(jnp.arange(config.padding, dtype=jnp.int32) == row, said, answers)
+    def say(_, answers):
+        # the rows before this one have been said already, and say the same again
+        logits = logits_of(config, model, sequence(lesson, bits, answers))
+        return (jax.nn.sigmoid(logits[..., 1] - logits[..., 0]) > level).astype(jnp.int8)
 
-    return jax.lax.fori_loop(0, config.padding, say, jnp.zeros(shape, dtype=jnp.int8))
+    # what no row sees need not be said row by row
+    passes = lesson.last + 1 if lesson.shown else 1
+    return jax.lax.fori_loop(0, passes, say, jnp.zeros(shape, dtype=jnp.int8))
+
+
+def logits_of(
+    config: Supervised, model: Transformer, tokens: Int8[Array, "batch length"]
+) -> Float[Array, "batch rows 2"]:
+    """What every row says of 0 and 1."""
+    return answer_logits(model, tokens, config.inputs, tokens.shape[1] - config.inputs)
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -155,7 +164,7 @@ def initial(config: Supervised, numbers) -> Transformer:
 def batch_loss(config: Supervised, numbers, model: Transformer, number: Integer[Array, ""]) -> Float[Array, ""]:
     """-log p(answer), averaged over what counts in the batch."""
     batch = batch_of(config, numbers, lesson_of(config, numbers), model, number)
-    logits = answer_logits(model, batch.tokens, config.inputs, config.padding)
+    logits = logits_of(config, model, batch.tokens)
     wrong_over_right = jnp.where(batch.labels == 1, -1, 1) * (logits[..., 1] - logits[..., 0])
     return jnp.sum(batch.weights * jax.nn.softplus(wrong_over_right)) / jnp.maximum(jnp.sum(batch.weights), 1)
 

@@ -1,0 +1,144 @@
+"""Sentences of 2L clauses and a chain of L answers, told with names or without; the decoder of LEGO reads both.
+
+A sentence is its clauses, then answers 0..L; the clause after answer l is what row l must say, all five slots of it.
+All answers of a sentence are right here exactly when they are in a greedy roll-out: up to the first error both read the
+same clauses.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
+
+from stairwise.measure.attention import mean_row
+from stairwise.papers.crossings.learning import in_looks
+from stairwise.papers.crossings.retrieval import Tracking
+from stairwise.papers.lego.decoder import Decoder
+from stairwise.papers.lego.evaluate import VALUE, clause_losses
+from stairwise.papers.lego.task import SLOTS, Lego, lego
+from stairwise.tasks.parity import coin_flips
+from stairwise.train.keys import at, role, role_key
+from stairwise.train.stage import Stage, every
+
+ACTION = 1  # the slot of a clause
+
+
+class Sentence(NamedTuple):
+    """Clauses to look at, answers 0..L to give, and the place of every one of them."""
+
+    clauses: Integer[Array, "clauses 5"]
+    answers: Integer[Array, "points 5"]
+    places: Integer[Array, " all"]
+
+
+def training(config: Tracking) -> list[Stage]:
+    """The one stage; it goes on after success, so that attention and longer chains are seen at equal budgets."""
+    return [
+        in_looks(
+            init=partial(initial, config),
+            loss=partial(batch_loss, config),
+            look=partial(look, config),
+            rate=lambda numbers: numbers["rate"],
+            steps=config.look // config.batch,
+            looks=config.looks,
+            threshold=config.threshold,
+            measure_at=every(1, config.looks),
+            stop=False,
+        )
+    ]
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
+
+
+def sentence(config: Tracking, numbers, key: PRNGKeyArray, length: int) -> Sentence:
+    """A fresh sentence of the trial's kind."""
+    if config.retrieval == "name":
+        return named(task_of(config, length), key)
+    return placed(config, secret_places(config, numbers), key, length)
+
+
+def task_of(config: Tracking, length: int) -> Lego:
+    return lego("C2", config.names, length)
+
+
+def named(task: Lego, key: PRNGKeyArray) -> Sentence:
+    """Two chains over different names; the second is there to distract."""
+    chains = task.disjoint(key, 2)
+    clauses = jax.vmap(task.predicates)(chains).reshape(-1, SLOTS)
+    answers = task.answers(jax.tree.map(lambda leaf: leaf[0], chains))
+    return Sentence(clauses, answers, jnp.arange(len(clauses) + len(answers), dtype=jnp.int32))
+
+
+def secret_places(config: Tracking, numbers) -> Integer[Array, " longest"]:
+    """Where step l finds its bit: L of the first 2L places, and for longer chains L of the next 2L, in random order."""
+    key, length = role_key(numbers["seed"], "secret"), config.length
+    near, far = (jax.random.permutation(role(key, half), 2 * length)[:length] for half in ("near", "far"))
+    return jnp.concatenate([near, 2 * length + far]).astype(jnp.int32)
+
+
+def placed(config: Tracking, secret: Integer[Array, " longest"], key: PRNGKeyArray, length: int) -> Sentence:
+    """2 `length` clauses with a bit each; answers stand at the same places whatever the length."""
+    task = task_of(config, length)
+    _, action, value = task.starts
+    bits = coin_flips(role(key, "bits"), 2 * length).astype(jnp.int32)
+    start = coin_flips(role(key, "start"), 1).astype(jnp.int32)[0]
+    values = task.track(start, bits[secret[:length]])
+    clauses = jnp.zeros((2 * length, SLOTS), dtype=jnp.int32).at[:, ACTION].set(action + bits)
+    answers = jnp.zeros((length + 1, SLOTS), dtype=jnp.int32).at[:, VALUE].set(value + values)
+    places = jnp.arange(length + 1, dtype=jnp.int32) + 2 * config.longest
+    return Sentence(clauses, answers, jnp.concatenate([jnp.arange(2 * length, dtype=jnp.int32), places]))
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def initial(config: Tracking, numbers) -> Decoder:
+    return Decoder(
+        vocabulary=task_of(config, config.length).vocabulary,
+        width=config.width,
+        heads=config.heads,
+        positions="none" if config.retrieval == "name" else "learned",
+        max_clauses=3 * config.longest + 1,
+        key=role_key(numbers["seed"], "model"),
+    )
+
+
+def read(model: Decoder, told: Sentence):
+    """Logits of the clause after each answer but the last, and the attention that they rest on."""
+    sequence = jnp.concatenate([told.clauses, told.answers[:-1]])
+    return model.with_attention(sequence, len(told.clauses), positions=told.places[:-1])
+
+
+def batch_loss(config: Tracking, numbers, model: Decoder, number: Integer[Array, ""]) -> Float[Array, ""]:
+    """-log p of the answers, averaged over answers and sentences."""
+    key = at(role_key(numbers["seed"], "batch"), number)
+
+    def one(place: Integer[Array, ""]) -> Float[Array, ""]:
+        told = sentence(config, numbers, at(key, place), config.length)
+        return jnp.mean(clause_losses(read(model, told)[0], told.answers[1:]))
+
+    return jnp.mean(jax.vmap(one)(jnp.arange(config.batch, dtype=jnp.int32)))
+
+
+def look(config: Tracking, numbers, model: Decoder) -> dict[str, Float[Array, ""]]:
+    """Exact match and normalised entropy at the length of training, and exact match at twice the length."""
+    within, entropy = tested(config, numbers, model, config.length)
+    return {"accuracy": within, "entropy": entropy, "beyond": tested(config, numbers, model, config.longest)[0]}
+
+
+def tested(config: Tracking, numbers, model: Decoder, length: int):
+    """The share of fresh sentences of a length with every answer right, and the mean entropy of the answers' rows."""
+    place = jnp.arange(3 * length, dtype=jnp.int32)
+    mask = place <= place[2 * length :, None]
+
+    def one(number: Integer[Array, ""]):
+        told = sentence(config, numbers, at(role_key(numbers["seed"], "test"), number), length)
+        logits, weights = read(model, told)
+        right = jnp.all(jnp.argmax(logits, axis=-1) == told.answers[1:])
+        return right.astype(jnp.float32), jnp.mean(mean_row(weights, mask))
+
+    right, entropy = jax.vmap(one)(jnp.arange(config.test, dtype=jnp.int32))
+    return jnp.mean(right), jnp.mean(entropy)
