@@ -59,7 +59,7 @@ def kept_share(noise: float, values: int, length: int, tellings: int = 2) -> flo
     ((1-p)^R + (|Y|-1) (p/(|Y|-1))^R)^L: at each step all are right, or all are wrong in the same way.
 
     >>> round(kept_share(0.1, 4, 10), 4)
-    0.1266
+    0.1267
     """
     return ((1 - noise) ** tellings + (values - 1) * (noise / (values - 1)) ** tellings) ** length
 

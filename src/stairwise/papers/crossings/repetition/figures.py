@@ -7,8 +7,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from stairwise.lab.plots import COLUMN
+from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.repetition import TASKS
-from stairwise.papers.crossings.repetition.runs import FRESH, by_pool, distinct, hits, median, of_task
+from stairwise.papers.crossings.repetition.runs import FRESH, by_pool, distinct, median, of_task
 from stairwise.papers.parity_cot.figures.common import colour, triangle_key
 
 

@@ -4,17 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.measure.complexity import Hits, summarise
+from stairwise.measure.complexity import summarise
+from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.repetition import TASKS
 from stairwise.papers.parity_cot.runs import grouped, where
 
 FRESH = math.inf  # fresh data are the largest pool
-
-
-def hits(records: Sequence[Any]) -> Hits:
-    """Steps at the first look that was good enough, or the budget."""
-    found = [(record.final("hit"), record.config) for record in records]
-    return Hits.of((config.budget, True) if hit < 0 else (hit * config.look, False) for hit, config in found)
 
 
 def by_pool(records: Sequence[Any]) -> dict[float, list[Any]]:
