@@ -4,9 +4,18 @@ A crossing is a folder of its own: `__init__` (config, presets, hypotheses as cl
 """
 
 from stairwise.lab.contract import Paper
-from stairwise.papers.crossings import retrieval, sparsity, supervisions, variance
+from stairwise.papers.crossings import (
+    depth,
+    filter,
+    positions,
+    repetition,
+    retrieval,
+    sparsity,
+    supervisions,
+    variance,
+)
 
-CROSSINGS = (supervisions, sparsity, variance, retrieval)
+CROSSINGS = (supervisions, sparsity, variance, retrieval, positions, repetition, filter, depth)
 
 PAPER = Paper(
     id="crossings",

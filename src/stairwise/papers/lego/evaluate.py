@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray
 
 from stairwise.measure.accuracy import exact_match
 from stairwise.nn.positions import random_places
@@ -46,7 +46,7 @@ def places_of(key: PRNGKeyArray | None, length: int | Integer[Array, ""], longes
 
 
 def rolled_out(
-    model: Decoder, task: Lego, chains: Chain, lengths: Sequence[int], keys: PRNGKeyArray | None = None
+    model: Decoder, task: Lego, chains: Chain, lengths: Sequence[int], keys: Key[Array, " chains"] | None = None
 ) -> Tested:
     """Each length on the same chains, cut to it; `task.length` is theirs. `keys`, one a chain, draw random places."""
 
