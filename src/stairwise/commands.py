@@ -261,6 +261,12 @@ def _entropy(options, fields) -> int:
     return 0
 
 
+def _bench(options, fields) -> int:
+    from stairwise.bench.command import bench
+
+    return bench(options)
+
+
 def _doctor(options, fields) -> int:
     from stairwise.report.doctor import doctor
 
@@ -281,5 +287,6 @@ COMMANDS = {
     "entropy": _entropy,
     "query": _query,
     "gc": _gc,
+    "bench": _bench,
     "doctor": _doctor,
 }
