@@ -4,6 +4,7 @@ import resource
 import time
 
 import pytest
+
 from stairwise.bench.store import COMMANDS, fill, measure
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -35,7 +35,7 @@ def waiting_share(row: Row) -> dict[str, Any]:
     return {"device busy, ms": busy, "waiting share": 1 - busy / statistics.median(row.ours)}
 
 
-def profile(work: Work) -> ProfileData:
+def profile(work: Work) -> Any:
     """Of one call."""
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
@@ -43,7 +43,7 @@ def profile(work: Work) -> ProfileData:
         return ProfileData.from_file(str(next(Path(folder).rglob("*.xplane.pb"))))
 
 
-def busy_nanoseconds(profile: ProfileData) -> float:
+def busy_nanoseconds(profile: Any) -> float:
     """How long at least one stream of the GPU ran a kernel or copied."""
     spans = [
         (event.start_ns, event.start_ns + event.duration_ns)

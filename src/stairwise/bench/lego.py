@@ -20,7 +20,7 @@ from stairwise.bench.row import Job, Row, Settings, contest
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import cut
 from stairwise.papers.lego.rollout import roll_out
-from stairwise.papers.lego.task import Lego, lego
+from stairwise.papers.lego.task import Chain, Lego, lego
 from stairwise.papers.lego.theory.chains import drawn
 
 ACTION = "C6"
@@ -58,8 +58,8 @@ class TorchDecoder:
         asking = slice(-1, None) if self.last_only else slice(None)
         keys, values = (x @ self.key_value[0] + self.key_value[1]).chunk(2, dim=-1)
         query = x[:, asking] @ self.query[0] + self.query[1]
-        parts = (self.split(part) for part in (query, keys, values))
-        attended = functional.scaled_dot_product_attention(*parts, is_causal=not self.last_only)
+        query, keys, values = (self.split(part) for part in (query, keys, values))
+        attended = functional.scaled_dot_product_attention(query, keys, values, is_causal=not self.last_only)
         merged = attended.transpose(1, 2).flatten(2)
         stream = embedded[:, asking] + merged @ self.out[0] + self.out[1]
         hidden = functional.gelu(self.norm(stream) @ self.expand[0] + self.expand[1], approximate="tanh")
@@ -79,7 +79,7 @@ class Prompts(NamedTuple):
 
     predicates: Integer[Array, "batch longest 5"]
     start: Integer[Array, "batch 5"]
-    chains: object
+    chains: Chain
 
 
 def prompts(task: Lego, batch: int) -> Prompts:

@@ -62,6 +62,7 @@ class TorchMirror(Mirror):
         n, c = self.config.samples, 4.0
         for _ in range(n // self.config.block):
             (self.loss_of(self.block()) / n).backward()
+        assert self.W.grad is not None
         with torch.no_grad():
             self.W -= self.config.rate.lam * (self.bits + self.nodes - 1) ** 2 / (2 * c) * self.W.grad
             self.W.grad = None

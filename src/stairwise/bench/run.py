@@ -28,10 +28,24 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 def check(settings: Settings) -> None:
     """Bad input is refused before JAX or PyTorch is imported."""
-    if not 1 <= settings.repeats <= 1000:
-        raise ConfigError(f"repeats={settings.repeats} must lie in 1..1000")
+    check_repeats(settings.repeats)
     if importlib.util.find_spec("torch") is None:
         raise ConfigError(MISSING)
+
+
+def check_repeats(repeats: int) -> None:
+    if not 1 <= repeats <= 1000:
+        raise ConfigError(f"repeats={repeats} must lie in 1..1000")
+
+
+def own_core(device: str) -> None:
+    """Before JAX is imported: a CPU means one core of it and one thread, and a GPU's memory is taken as needed."""
+    if device == "cpu":
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        os.environ.setdefault("XLA_FLAGS", ONE_CORE)
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves room for PyTorch
 
 
 def prepare(settings: Settings) -> dict[str, Any]:
@@ -39,12 +53,7 @@ def prepare(settings: Settings) -> dict[str, Any]:
 
     CPU: one core and one thread for both. GPU: both may round factors of float32 products (TF32), which is JAX's way.
     """
-    if settings.device == "cpu":
-        os.environ["JAX_PLATFORMS"] = "cpu"
-        os.environ.setdefault("XLA_FLAGS", ONE_CORE)
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves room for PyTorch
+    own_core(settings.device)
     import jax
     import torch
 

@@ -67,6 +67,7 @@ class TorchMirror(Mirror):
         self.loss_of(X, y, self.encodings()).backward()
         with torch.no_grad():
             for p in (self.W, self.V):
+                assert p.grad is not None
                 p -= self.config.learning_rate * p.grad
                 p.grad = None
 
