@@ -117,16 +117,19 @@ def lego() -> Growth:
         told = jax.vmap(task.predicates)(chains), jax.vmap(task.answers)(chains)[:, 0]
         return jax.jit(jax.vmap(roll_out, in_axes=(None, 0, 0, None))), (model, *told, jnp.int32(length))
 
-    # a clause: projections and FFN 12 w^2, unembedding 5 w |V| with |V| = L + 14, attention 4 w L
-    products = Law("L (c + L)", lambda L: L * (12 * width + 5 * (L + 14) + 4 * L))
+    # a clause, over w: projections and FFN 12 w, attention 4 L, and 5 |V| three times with |V| = L + 14: to embed a
+    # predicate and an answer, as products with one-hot vectors, and to name what follows
+    products = Law("L (c + L)", lambda L: L * (12 * width + 4 * L + 15 * (L + 14)))
+    # a clause: embedded, keys and values of predicate and answer, and the one-hot vectors of the predicate
+    held = Law("L (c + L)", lambda L: L * (6 * width + 5 * (L + 14)))
     return Growth(
-        work=f"greedy roll-out of {batch} sentences with as many variables, C6, width {width}",
+        work=f"greedy roll-out of {batch} sentences of L+1 variables, C6, width {width}",
         size="L, clauses of the answer",
         sizes=powers(4, 512),
         program=program,
         time=products,
-        memory=LINEAR,
-        why="each of L clauses costs 12 w^2 for itself and 9 w L for attending and naming a variable: 1, then 2",
+        memory=held,
+        why="a clause costs 12 w^2 for itself, 4 w L to attend, 15 w |V| to embed and name tokens; |V| grows with L",
     )
 
 

@@ -3,8 +3,8 @@
 Time is that of calls after the first, all sizes taking turns. Memory is what the compiler says the program holds at its
 peak, arguments, results and temporary buffers together: exact, and free of what else the process has done.
 
-Exponents are fitted to the upper decade, where the law that counting gives has set in and fixed costs of a call are
-small, and are compared with the exponent that this law has there.
+Exponents are fitted to the last factor of eight in size, where the law that counting gives has set in and fixed costs
+of a call are small, and are compared with the exponent that this law has there.
 """
 
 import math
@@ -20,7 +20,7 @@ from stairwise.lazy import resolve
 from stairwise.measure.estimates import Estimate
 from stairwise.measure.fits import Data, fit, slope_estimate
 
-DECADE = 8  # sizes double: the upper decade is the last four of them
+TAIL = 8  # sizes double: the last four of them
 
 
 class Law(NamedTuple):
@@ -61,7 +61,7 @@ class Grown:
     @property
     def tail(self) -> list[Point]:
         last = self.points[-1].size
-        return [point for point in self.points if point.size * DECADE >= last]
+        return [point for point in self.points if point.size * TAIL >= last]
 
     @property
     def time(self) -> Estimate:
@@ -160,7 +160,7 @@ def draw(grown: Grown, out: Path) -> None:
             panel.set_ylabel(label)
             panel.set_ylim(min(values) / 2, max(values) * 6)  # room for the legend above the lines
             panel.legend(loc="upper left")
-        figure.suptitle(f"{grown.growth.work}\nexponents are fitted in the shaded decade", fontsize=8)
+        figure.suptitle(f"{grown.growth.work}\nexponents are fitted where it is shaded", fontsize=8)
         figure.savefig(out)
         plt.close(figure)
 

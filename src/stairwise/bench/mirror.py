@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,7 +19,8 @@ class Mirror:
     def __init__(self) -> None:
         self.loss_of = self.loss
 
-    def compiled(self) -> Self:
+    def compiled(self):
+        """Itself, with the compiled loss."""
         self.loss_of = torch.compile(self.loss)
         return self
 

@@ -5,7 +5,6 @@ repeat, and the row gives the median and the range over repeats. Nothing is time
 sides, on the same inputs and weights, have been compared.
 """
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 SHORTEST = 0.05  # seconds of one timed stretch: shorter work is repeated within it
-MOST_CALLS = 1000
 
 
 @dataclass(frozen=True)
@@ -82,29 +80,26 @@ class Row:
         return named | {"milliseconds": sides} | ratios | rest
 
 
-def timed(work: Work, calls: int) -> float:
-    """Milliseconds a unit over some calls in a row."""
-    began = time.perf_counter()
-    for _ in range(calls):
+def timed(work: Work) -> float:
+    """Milliseconds a unit over as many calls in a row as the shortest stretch takes."""
+    began, calls, seconds = time.perf_counter(), 0, 0.0
+    while seconds < SHORTEST:
         work.call()
-    return 1e3 * (time.perf_counter() - began) / (calls * work.units)
-
-
-def calls_for(work: Work) -> int:
-    """How many calls fill the shortest stretch worth timing; the first two, which compile and warm up, don't count."""
-    work.call()
-    seconds = timed(work, 1) * work.units / 1e3
-    return min(MOST_CALLS, max(1, math.ceil(SHORTEST / max(seconds, 1e-9))))
+        calls, seconds = calls + 1, time.perf_counter() - began
+    return 1e3 * seconds / (calls * work.units)
 
 
 def race(sides: Mapping[str, Work], repeats: int) -> dict[str, tuple[float, ...]]:
-    """Milliseconds a unit of every side in every repeat, taking turns.
+    """Milliseconds a unit of every side in every repeat, taking turns; calls before that compile and warm up.
 
-    >>> sorted(race({"a": Work(lambda: None), "b": Work(lambda: None)}, 2))
-    ['a', 'b']
+    >>> found = race({"a": Work(lambda: None), "b": Work(lambda: None)}, 2)
+    >>> {name: len(milliseconds) for name, milliseconds in found.items()}
+    {'a': 2, 'b': 2}
     """
-    calls = {name: calls_for(work) for name, work in sides.items()}
-    taken = [{name: timed(work, calls[name]) for name, work in sides.items()} for _ in range(repeats)]
+    for work in sides.values():
+        work.call()
+        work.call()
+    taken = [{name: timed(work) for name, work in sides.items()} for _ in range(repeats)]
     return {name: tuple(one[name] for one in taken) for name in sides}
 
 
