@@ -19,7 +19,7 @@ from stairwise.papers.lego.task import lego
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
 SMALL = {"task.length": "6", "encoding.width": "8", "encoding.scheme": "none", "test_lengths": "8", "steps": "3"}
-SMALL |= {"test_sparsities": "3", "test_examples": "4", "measure_every": "1"}
+SMALL |= {"test_sparsities": "3", "test_examples": "4", "measure_every": "3", "encoding.pool": "0"}
 
 
 @contextmanager
@@ -39,10 +39,10 @@ def counted() -> Iterator[Counter]:
 
 
 def test_a_sweep_over_seeds_and_learning_rates_compiles_once_for_each_static_part(tmp_path):
-    grid = {"learning_rate": [0.1, 0.3, 1.0], "batch": [2, 4]}
+    grid = {"learning_rate": [0.1, 1.0], "batch": [2, 4]}
     with counted() as found:
         result = sweep("selection/online", grid, seeds=2, changes=SMALL, store=str(tmp_path / "store"))
-    assert sum(result.statuses.values()) == 12
+    assert sum(result.statuses.values()) == 8
     functions = ("_init", "_advance", "_measure", "_finish")
     assert {name: found[name] for name in functions} == dict.fromkeys(functions, 2)
 
