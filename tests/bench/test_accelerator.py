@@ -55,10 +55,13 @@ def test_a_gpu_has_the_rows_that_its_bars_are_about():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sweep", "parity_cot"])
-def test_the_rows_of_a_gpu_agree_where_both_sides_run_on_a_cpu(name, monkeypatch):
+def test_the_rows_of_a_gpu_agree_where_both_sides_run_on_a_cpu(monkeypatch):
     monkeypatch.setattr(Settings, "torch_device", "cpu")
-    for row in run.rows([name], Settings(device="gpu", repeats=1, compile=False, tiny=True)):
+    settings = Settings(device="gpu", repeats=1, compile=False, tiny=True)
+    for name, job in run.jobs(["sweep", "parity_cot"], settings):
+        if any(word in job.work for word in ("64", "256", "with CoT")):
+            continue  # the same code as the row before
+        row = run.protected(name, job, settings)
         assert row.failure == ""
         assert row.error is not None
         assert row.error < 1e-3

@@ -31,7 +31,7 @@ def test_both_sides_agree_before_they_are_timed(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lego", "selection", "parity_onestep", "parity_cot", "sweep"])
+@pytest.mark.parametrize("name", ["selection", "parity_onestep"])
 def test_both_sides_agree_where_compiling_takes_longer(name):
     test_both_sides_agree_before_they_are_timed(name)
 
@@ -118,8 +118,8 @@ def test_the_usual_benches_are_the_papers_and_the_sweep():
 @pytest.mark.slow
 def test_the_command_writes_its_rows_as_they_come(tmp_path):
     out = tmp_path / "rows.json"
-    words = ["bench", "composition", "--tiny", "--repeats", "1", "--no-compile", "--json", "-o", str(out)]
+    words = ["bench", "lego", "--tiny", "--repeats", "1", "--no-compile", "--json", "-o", str(out)]
     done = subprocess.run([sys.executable, "-m", "stairwise.cli", *words], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == json.loads(out.read_text())
-    assert [row["bench"] for row in json.loads(done.stdout)["rows"]] == ["composition", "composition"]
-    assert done.stderr.count("against dense attention") == 2
+    assert [row["error"] < 1e-4 and not row["failure"] for row in json.loads(done.stdout)["rows"]] == [True] * 3
+    assert done.stderr.count("lego: greedy roll-out") == 2

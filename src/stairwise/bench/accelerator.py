@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.profiler import ProfileData
 
 from stairwise.bench.row import Row, Work, first_line, race
 
@@ -37,6 +36,8 @@ def waiting_share(row: Row) -> dict[str, Any]:
 
 def profile(work: Work) -> Any:
     """Of one call."""
+    from jax.profiler import ProfileData
+
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
             work.call()

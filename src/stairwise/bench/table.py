@@ -10,6 +10,15 @@ from stairwise.report.terminal import cells, new_table, open_console
 COLUMNS = ("work", "unit", "Stairwise, ms", "eager, ms", "times", "compiled, ms", "times", "agree to")
 
 
+def brief(value: float) -> str:
+    """Three digits, and whole numbers above them.
+
+    >>> brief(0.12345), brief(1234.5)
+    ('0.123', '1234')
+    """
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+
+
 def milliseconds(values: tuple[float, ...]) -> str:
     """Median and range.
 
@@ -18,7 +27,7 @@ def milliseconds(values: tuple[float, ...]) -> str:
     """
     if not values:
         return "-"
-    return f"{statistics.median(values):.3g} [{min(values):.3g}, {max(values):.3g}]"
+    return f"{brief(statistics.median(values))} [{brief(min(values))}, {brief(max(values))}]"
 
 
 def times(row: Row, side: str) -> str:
@@ -28,7 +37,7 @@ def times(row: Row, side: str) -> str:
     '3x [2, 4]'
     """
     found = row.ratio(side)
-    return f"{found[1]:.3g}x [{found[0]:.3g}, {found[2]:.3g}]" if found else "-"
+    return f"{brief(found[1])}x [{brief(found[0])}, {brief(found[2])}]" if found else "-"
 
 
 def line(found: Findings) -> None:
