@@ -32,15 +32,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	-$(BIN)/python -m benchmarks.selection
-	-$(BIN)/python -m benchmarks.parity_onestep
-	-$(BIN)/python -m benchmarks.composition
-	-$(BIN)/python -m benchmarks.lego
-	-$(BIN)/python -m benchmarks.lego_theory
-	-$(BIN)/python -m benchmarks.parity_cot
-	-$(BIN)/python -m benchmarks.parity_cot_theory
-	-$(BIN)/python -m benchmarks.sweep
-	-$(BIN)/python -m benchmarks.store
+	$(BIN)/stairwise bench
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/docs_site/notebooks.py

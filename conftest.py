@@ -1,9 +1,12 @@
 """Switches on run-time shape and type checks (jaxtyping + beartype) for the whole package while tests run."""
 
+import importlib.util
 import os
 
 import tests.helpers  # noqa: F401  the hook looks its checker up as an attribute
 from jaxtyping import install_import_hook
 
+if importlib.util.find_spec("torch") is None:  # without it there is nothing to compare with
+    collect_ignore_glob = ["src/stairwise/bench/*"]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 install_import_hook("stairwise", "tests.helpers.typecheck")

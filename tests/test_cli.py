@@ -175,7 +175,7 @@ def test_fields_and_options_are_told_apart():
 
 
 LISTING = [["--help"], ["list"], ["runs"], ["list", "--json"], ["run", "selection/online", "--help"]]
-LISTING += [["sweep", "selection/online", "--help"], ["gc"]]
+LISTING += [["sweep", "selection/online", "--help"], ["gc"], ["bench", "--help"]]
 
 
 def listing(arguments, folder):

@@ -126,6 +126,8 @@ def parser() -> argparse.ArgumentParser:
     gc = add("gc", "remove orphaned checkpoints and temporary folders; asks first", as_json=False)
     gc.add_argument("--yes", action="store_true", help="do not ask")
 
+    _bench(add("bench", "the same work here and in plain PyTorch, timed side by side; how cost grows with size"))
+
     new = add("new-paper", "write the skeleton of a paper that is installed by itself", as_json=False)
     new.add_argument("name", metavar="NAME", help="name of its package, such as in_context_regression")
     new.add_argument("--into", metavar="FOLDER", help="folder of the project, new or empty (default: ./NAME)")
@@ -188,6 +190,22 @@ def _entropy(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", metavar="FILE", help="write the numbers: .json (a number a head) or .parquet (all)")
     command.add_argument("--figure", metavar="FILE", help="draw the heads of every layer: .pdf, .svg or .png")
     command.add_argument("--layers", metavar="1,11,21,28", help="only these layers in the figure (default: all)")
+
+
+def _bench(command: argparse.ArgumentParser) -> None:
+    command.add_argument("targets", nargs="*", metavar="PAPER", help="a paper, sweep or store (default: all but store)")
+    command.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="cpu: one core of it (default: cpu)")
+    command.add_argument("--repeats", type=int, default=5, help="times that each side is timed (default: 5)")
+    command.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also torch.compile")
+    command.add_argument("--limit", type=float, metavar="SECONDS", help="begin no further row after this time")
+    command.add_argument("--tiny", action="store_true", help="small sizes: checks that all works, times mean nothing")
+    command.add_argument("--growth", metavar="PAPER", help="instead: time and memory of its work against its size")
+    command.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        help="rows as JSON, written as they come; with --growth a figure (.png, .pdf)",
+    )
 
 
 def _preset(command: argparse.ArgumentParser) -> None:

@@ -307,6 +307,12 @@ def _new_paper(options, fields) -> int:
     return 0
 
 
+def _bench(options, fields) -> int:
+    from stairwise.bench.command import bench
+
+    return bench(options)
+
+
 def _doctor(options, fields) -> int:
     from stairwise.report.doctor import doctor
 
@@ -331,5 +337,6 @@ COMMANDS = {
     "query": _query,
     "gc": _gc,
     "new-paper": _new_paper,
+    "bench": _bench,
     "doctor": _doctor,
 }

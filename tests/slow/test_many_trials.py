@@ -4,7 +4,8 @@ import resource
 import time
 
 import pytest
-from benchmarks.store import COMMANDS, fill, measure
+
+from stairwise.bench.store import COMMANDS, fill, measure
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 pytest.importorskip("duckdb")

@@ -1,19 +1,19 @@
 """A store of many trials, written by the store's own writer: time and memory of `list`, `runs` and a query.
 
-python -m benchmarks.store [--trials 10000] [--folder FOLDER]
+The commands run as a user runs them, the start of Python included; nothing in PyTorch is comparable.
 """
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from stairwise.bench.row import Job, Row, Settings, Work, contest
 from stairwise.lab import grid, registry
 from stairwise.lab.contract import Outcome, Trial
 from stairwise.lab.store import Store
@@ -80,25 +80,16 @@ def measure(root: Path, words: list[str]) -> tuple[float, float]:
     return time.perf_counter() - began, float(done.stderr.split()[-1])
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--trials", type=int, default=10_000)
-    arguments.add_argument("--folder", help="keep the store here (default: a temporary folder)")
-    options = arguments.parse_args()
+def row(name: str, settings: Settings) -> Row:
+    trials = 50 if settings.tiny else 10_000
     with tempfile.TemporaryDirectory() as temporary:
-        root = Path(options.folder or temporary) / "store"
-        began = time.perf_counter()
-        store = Store.open(root) if root.exists() else fill(root, options.trials)
-        print(f"{options.trials} trials written in {time.perf_counter() - began:.1f} s")
+        store = fill(Path(temporary) / "store", trials)
         time.sleep(1.1)  # younger files are not entered
-        began = time.perf_counter()
         store.index().refresh()
-        print(f"index made in {time.perf_counter() - began:.1f} s")
-        found = {name: [measure(root, words) for _ in range(3)] for name, words in COMMANDS.items()}
-        for name, rows in found.items():
-            print(f"  {name:8} {min(row[0] for row in rows):6.2f} s   {max(row[1] for row in rows):7.1f} MB")
-        print(json.dumps({"trials": options.trials, "seconds and megabytes": found}))
+        megabytes = measure(store.root, COMMANDS[name])[1]
+        named = Row("store", f"{name} with {trials} trials", unit="command", facts={"peak MB": megabytes})
+        return contest(settings, named, Work(partial(measure, store.root, COMMANDS[name])))
 
 
-if __name__ == "__main__":
-    main()
+def jobs(settings: Settings) -> list[Job]:
+    return [Job(f"{name} with many trials", partial(row, name)) for name in COMMANDS]

@@ -1,0 +1,69 @@
+"""`stairwise bench`: checks what was asked for, runs it, prints it."""
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from stairwise.bench import GROWING, run, table
+from stairwise.bench.row import Settings
+from stairwise.lab.config import ConfigError
+
+
+def bench(options: Namespace) -> int:
+    """Exit status 1 if a row failed."""
+    if options.growth is not None:
+        return growing(options)
+    out = output(options.out, (".json",))
+    settings = Settings(options.device, options.repeats, options.compile, options.tiny)
+    names = run.chosen(options.targets)
+    run.check(settings)
+    found, shown = None, 0
+    for found in run.collect(names, settings, options.limit):
+        if len(found.rows) > shown:
+            table.line(found)
+            shown = len(found.rows)
+        if out is not None:
+            out.write_text(json.dumps(found.as_dict(), indent=1))
+    assert found is not None  # every bench has a row
+    if options.json:
+        print(json.dumps(found.as_dict()))
+    else:
+        table.show(found)
+    return 1 if any(row.failure for row in found.rows) else 0
+
+
+def growing(options: Namespace) -> int:
+    """Time and memory of one paper's work against its size: a table, and a figure where one is asked for."""
+    if options.targets:
+        raise ConfigError(f"--growth takes one paper and no others: {' '.join(options.targets)}")
+    if options.growth not in GROWING:
+        raise ConfigError(f"growth={options.growth} must be one of {', '.join(GROWING)}")
+    run.check_repeats(options.repeats)
+    out = output(options.out, (".png", ".pdf", ".svg"))
+    from stairwise.bench import growth
+
+    def seen(size: int) -> None:
+        print(f"compiling size {size}", file=sys.stderr, flush=True)
+
+    grown = growth.grow(options.growth, options.device, options.repeats, seen)
+    if options.json:
+        print(json.dumps(grown.as_dict()))
+    else:
+        growth.show(grown)
+    if out is not None:
+        growth.draw(grown, out)
+        print(out, file=sys.stderr)
+    return 0
+
+
+def output(name: str | None, endings: tuple[str, ...]) -> Path | None:
+    """The file to write to, if it is of the right kind and its folder exists."""
+    if name is None:
+        return None
+    path = Path(name)
+    if path.suffix not in endings:
+        raise ConfigError(f"out={path} must end in {' or '.join(endings)}")
+    if not path.resolve().parent.is_dir():
+        raise ConfigError(f"out={path} must lie in a folder that exists")
+    return path
