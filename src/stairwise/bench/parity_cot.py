@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +61,7 @@ class TorchDecoder(nn.Module):
         for own, theirs in self.pairs(model):
             own.data.copy_(tensor(theirs))
 
-    def pairs(self, model: Transformer) -> list[tuple[nn.Parameter, np.ndarray]]:
+    def pairs(self, model: Transformer) -> list[tuple[nn.Parameter, Any]]:
         """Our arrays (of weights or of gradients) in PyTorch's layout, each beside the parameter it belongs to."""
         found = [(self.tokens.weight, model.table), (self.places.weight, model.positions.table)]  # type: ignore
         found += [(self.norm.weight, model.norm.weight), (self.norm.bias, model.norm.bias)]  # type: ignore
