@@ -217,6 +217,4 @@ def test_without_transformers_one_line_says_what_to_install(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=os.environ)
     assert done.returncode == 2
-    assert (
-        done.stderr == "stairwise: a Hugging Face model needs PyTorch and Transformers: pip install 'stairwise[hf]'\n"
-    )
+    assert done.stderr == "stairwise: a Hugging Face model needs the extra hf: pip install 'stairwise[hf]'\n"

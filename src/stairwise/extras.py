@@ -4,6 +4,7 @@ import importlib.util
 
 # the modules that each extra brings and the core does not
 EXTRAS = {
+    "bench": ("torch",),
     "gpu": ("jax_cuda13_plugin",),
     "cluster": ("distributed", "dask_jobqueue"),
     "hf": ("torch", "transformers"),

@@ -12,9 +12,10 @@ from typing import Any
 
 from stairwise.bench import BENCHES, USUAL
 from stairwise.bench.row import Job, Row, Settings, first_line
+from stairwise.extras import missing
 from stairwise.lab.config import ConfigError
 
-MISSING = "stairwise bench compares with PyTorch: pip install 'stairwise[bench]'"
+MISSING = missing("stairwise bench", "bench")
 ONE_CORE = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 

@@ -7,7 +7,9 @@ PyTorch and Transformers (the extra `hf`) are imported when first used.
 from collections.abc import Sequence
 from typing import Any
 
-MISSING = "a Hugging Face model needs PyTorch and Transformers: pip install 'stairwise[hf]'"
+from stairwise.extras import missing
+
+MISSING = missing("a Hugging Face model", "hf")
 
 
 class LanguageModel:

@@ -116,6 +116,13 @@ BASE = Experiment(
     Config=Practical,
     program="stairwise.papers.lego.train:training",
     model="stairwise.papers.lego.train:stored_model",
+    figures=(
+        Figure(
+            "fig-filter-base",
+            "The annotator's exact match against length",
+            "stairwise.papers.lego.figures.lengths:controls",
+        ),
+    ),
     presets={
         "quick": Preset(QUICK, seeds=2),
         "gpu": Preset(LARGE, seeds=5, group=5),

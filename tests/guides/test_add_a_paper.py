@@ -3,16 +3,14 @@
 import re
 import shlex
 import tomllib
-from pathlib import Path
 
 import pytest
 
-from stairwise.cli import parser, split_fields
+from tests.guides.page import ROOT, commands, parsed, text
 from tests.test_conventions import DRAWS, calls
 
-ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "in_context_regression"
-PAGE = (ROOT / "docs" / "tutorials" / "add-a-paper.md").read_text()
+PAGE = text("tutorials/add-a-paper")
 BLOCKS = re.findall(r"^`(src/\S+)`\n\n```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
 COMMANDS = [shlex.split(line) for line in PAGE.splitlines() if line.startswith(("stairwise ", "pip ", "python -m "))]
 
@@ -27,15 +25,8 @@ def test_no_block_of_code_is_without_its_place():
 
 
 def test_every_command_is_one():
-    top = parser()
-    known = top._subparsers._group_actions[0].choices  # type: ignore[union-attr]
     assert {command[0] for command in COMMANDS} == {"stairwise", "pip", "python"}
-    names = set()
-    for program, name, *rest in COMMANDS:
-        if program == "stairwise":
-            options, _ = split_fields(rest, set(known[name]._option_string_actions))
-            top.parse_args([name, *options])
-            names.add(name)
+    names = {parsed(command)[0].command for command in commands(PAGE)}
     assert names == {"new-paper", "verify", "list", "run", "figure", "query", "report"}
 
 

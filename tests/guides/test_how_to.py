@@ -2,48 +2,34 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
-from stairwise.cli import main, parser, split_fields
+from stairwise.cli import main
 from stairwise.lab.verdict import STATUSES
+from tests.guides.page import blocks, commands, parsed, text
 
-HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
 PAGES = ("change-an-assumption", "read-a-verdict", "own-claim-sizes", "store-and-resume")
 
 
-def text(page: str) -> str:
-    return (HOW_TO / f"{page}.md").read_text()
-
-
-def blocks(page: str) -> list[tuple[str, str]]:
-    """The page's blocks of code: (language, text)."""
-    return re.findall(r"^```(\w*)\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL)
-
-
-def commands(block: str) -> list[list[str]]:
-    return [shlex.split(line)[1:] for line in block.splitlines() if line.startswith("stairwise ")]
+def how_to(page: str) -> str:
+    return text(f"how-to/{page}")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_is_one(page):
-    top = parser()
-    known = top._subparsers._group_actions[0].choices  # type: ignore[union-attr]
-    found = [command for language, block in blocks(page) if not language for command in commands(block)]
+    found = [command for language, block in blocks(how_to(page)) if not language for command in commands(block)]
     assert found
-    for name, *rest in found:
-        assert name in known
-        plain, _ = split_fields([word for word in rest if word != "--help"], set(known[name]._option_string_actions))
-        top.parse_args([name, *plain])
+    for command in found:
+        parsed(command)
 
 
 def test_the_table_of_statuses_has_all_of_them_in_their_order():
-    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", text("read-a-verdict"), re.MULTILINE)) == STATUSES
+    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", how_to("read-a-verdict"), re.MULTILINE)) == STATUSES
 
 
 def test_what_is_refused_is_refused_in_the_words_of_the_page(capsys):
-    rows = re.findall(r"^\| `stairwise (.+?)` \| `(.+?)` \|$", text("own-claim-sizes"), re.MULTILINE)
+    rows = re.findall(r"^\| `stairwise (.+?)` \| `(.+?)` \|$", how_to("own-claim-sizes"), re.MULTILINE)
     assert len(rows) == 2
     for command, answer in rows:
         assert main(shlex.split(command)) == 2
@@ -56,7 +42,7 @@ def test_what_is_refused_is_refused_in_the_words_of_the_page(capsys):
 def test_everything_on_the_page_runs_one_after_another(page, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("STAIRWISE_STORE", str(tmp_path / "store"))
     said = ""
-    for language, block in blocks(page):
+    for language, block in blocks(how_to(page)):
         if language == "python":
             exec(compile(block, page, "exec"), {})
         else:

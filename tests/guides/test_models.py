@@ -1,16 +1,14 @@
 """The page on models: its commands and its Python work as printed (a training at a size a test can afford)."""
 
 import json
-import re
 import shlex
-from pathlib import Path
 
 import pytest
 
 from stairwise.cli import main
+from tests.guides.page import commands, python, text
 
-PAGE = Path(__file__).parents[1].joinpath("docs", "how-to", "models.md").read_text()
-COMMANDS = [shlex.split(line)[1:] for line in PAGE.splitlines() if line.startswith("stairwise ")]
+PAGE = text("how-to/models")
 SMALL = shlex.split(
     "--task.inputs 5 --task.size 2 --task.padding 2 --decoder.width 8 --decoder.heads 2 --batch 16 --look 16"
     " --budget 64 --validation 4 --attention 0"
@@ -23,7 +21,7 @@ def test_every_command_and_every_line_of_python_works_as_printed(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STAIRWISE_STORE", str(tmp_path / "store"))
     digest = said = ""
-    for command in COMMANDS:
+    for command in commands(PAGE):
         training = command[0] == "run"
         words = [digest[:8] if word == "DIGEST" else word for word in command]
         assert main([*words, *SMALL, "--json"] if training else words) == 0
@@ -34,7 +32,7 @@ def test_every_command_and_every_line_of_python_works_as_printed(tmp_path, monke
     assert f"decoder: Transformer of parity_cot/kept {digest}, seed 0" in said
     assert "--task.blocks" in said
     space: dict = {}
-    for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+    for code in python(PAGE):
         exec(compile(code, "models.md", "exec"), space)
     assert space["network"].layers == 4
     assert space["model"].config.n_embd == space["decoder"].table.shape[1] == 8

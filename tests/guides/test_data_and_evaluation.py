@@ -1,8 +1,6 @@
 """The how-to pages' commands and Python run as printed."""
 
 import json
-import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -10,17 +8,12 @@ import pytest
 from stairwise.cli import main
 from stairwise.lab.data.check import problem_with
 from stairwise.lab.data.formats import WRITERS, read_header
+from tests.guides.page import blocks, commands, python, text
 from tests.language import need_transformers, save_tiny_model
 
-PAGES = {
-    name: Path(__file__).parents[1].joinpath("docs", "how-to", f"{name}.md").read_text()
-    for name in ("data", "evaluate")
-}
-COMMANDS = {
-    name: [shlex.split(line)[1:] for line in page.splitlines() if line.startswith("stairwise ")]
-    for name, page in PAGES.items()
-}
-PYTHON = {name: re.findall(r"```python\n(.*?)```", page, re.DOTALL) for name, page in PAGES.items()}
+PAGES = {name: text(f"how-to/{name}") for name in ("data", "evaluate")}
+COMMANDS = {name: commands(page) for name, page in PAGES.items()}
+PYTHON = {name: python(page) for name, page in PAGES.items()}
 
 
 def test_every_command_of_the_data_page_writes_its_file(tmp_path, monkeypatch, capsys):
@@ -39,10 +32,10 @@ def test_every_command_of_the_data_page_writes_its_file(tmp_path, monkeypatch, c
 
 
 def test_the_record_of_the_data_page_is_one():
-    (text,) = re.findall(r"```json\n(.*?)```", PAGES["data"], re.DOTALL)
+    (record,) = (block for language, block in blocks(PAGES["data"]) if language == "json")
     options = {"action": "C6", "variables": 24, "length": 2, "order": "chain", "distractors": 0, "tell": False}
     header = {"task": "lego/lego", "options": options, "cot": True, "drawn": {}, "unit": 1}
-    assert problem_with(header, json.loads(text)) is None
+    assert problem_with(header, json.loads(record)) is None
 
 
 @pytest.mark.filterwarnings("ignore:os.fork")

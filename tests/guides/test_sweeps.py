@@ -1,18 +1,17 @@
-"""The tutorials' commands exist and mean what they say; what needs no cluster runs."""
+"""The commands of the tutorial on sweeps exist and mean what they say; what needs no cluster runs."""
 
 import re
-import shlex
-from pathlib import Path
 
 import pytest
 
-from stairwise.cli import main, parser, split_fields
+from stairwise.cli import main
 from stairwise.lab import grid
 from stairwise.lab.cluster import Cluster
 from stairwise.lab.sweep import Request
+from tests.guides.page import blocks, commands, parsed, python, text
 
-PAGE = Path(__file__).parents[1].joinpath("docs", "tutorials", "sweeps.md").read_text()
-COMMANDS = [shlex.split(line)[1:] for line in PAGE.splitlines() if line.startswith("stairwise ")]
+PAGE = text("tutorials/sweeps")
+COMMANDS = commands(PAGE)
 SMALL = [
     "--steps",
     "4",
@@ -27,17 +26,10 @@ SMALL = [
 ]
 
 
-def options(command: list[str]):
-    top = parser()
-    known = set(top._subparsers._group_actions[0].choices[command[0]]._option_string_actions)  # type: ignore[union-attr]
-    rest, fields = split_fields(command[1:], known) if command[0] in ("run", "sweep") else (command[1:], {})
-    return top.parse_args([command[0], *rest]), fields
-
-
 def test_every_command_is_one_and_every_grid_is_one_of_its_experiment():
     assert {command[0] for command in COMMANDS} == {"run", "sweep", "runs", "query", "gc"}
     for command in COMMANDS:
-        found, fields = options(command)
+        found, fields = parsed(command)
         if command[0] == "sweep":
             Request.of(found.target, grid.from_words(found.grid), found.preset, found.seeds, fields)
 
@@ -65,7 +57,7 @@ def test_the_commands_that_need_no_cluster_run_one_after_another(capsys, tmp_pat
 
 def test_the_job_script_of_the_page_is_what_slurm_is_asked_for(tmp_path):
     pytest.importorskip("dask_jobqueue")
-    (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (toml,) = (block for language, block in blocks(PAGE) if language == "toml")
     (tmp_path / "slurm.toml").write_text(toml + 'interface = "lo"\n')
     cluster = Cluster.parse("slurm", str(tmp_path / "slurm.toml"))
     script = cluster.job_script()
@@ -76,7 +68,7 @@ def test_the_job_script_of_the_page_is_what_slurm_is_asked_for(tmp_path):
 
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("STAIRWISE_STORE", str(tmp_path / "store"))
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (code,) = python(PAGE)
     small = code.replace(
         '{"steps": 300}', '{"steps": 4, "measure_every": 2, "test_lengths": (30,), "test_examples": 8}'
     )
