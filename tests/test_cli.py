@@ -129,7 +129,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.sampled_from(sorted(QUICK)), st.dictionaries(st.one_of(st.sampled_from(FIELDS), texts), values, max_size=3))
 def test_any_config_is_either_planned_or_refused_in_one_line(tmp_path_factory, target, fields):
     assert_one_line_at_most(["run", target, "--dry-run", "--store", "/nonexistent/store"], fields, {0, 2})

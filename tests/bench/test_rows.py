@@ -20,6 +20,7 @@ def made(names, settings=TINY):
     return list(run.rows(names, settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["composition"])
 def test_both_sides_agree_before_they_are_timed(name):
     for row in made([name]):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_add_a_paper import COMMANDS, EXAMPLE, ROOT
+from tests.guides.test_add_a_paper import COMMANDS, EXAMPLE, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 SMALL = ["--steps", "40", "--measure_every", "10", "--batch", "32"]

@@ -26,7 +26,12 @@ NETWORK = {
 }
 
 
-@pytest.mark.parametrize("id", sorted(NETWORK))
+HEAVY = {"lem15", "lem20-pert", "lem24"}  # five seconds of compiling each
+
+
+@pytest.mark.parametrize(
+    "id", [pytest.param(id, marks=pytest.mark.slow if id in HEAVY else ()) for id in sorted(NETWORK)]
+)
 def test_the_claim_has_its_status_at_a_size_of_the_users_own(id):
     verdict = check(id, NETWORK[id])
     json.dumps([dict(row) for row in verdict.details], allow_nan=False)  # it must fit into the store

@@ -23,6 +23,7 @@ def test_every_claim_of_the_ledger_is_run_at_another_size():
     assert {*OTHER_SIZES, *NETWORK, *TRAINED, *SLOW} == {*IDS, *PRINTED, *OURS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", TRAINED)
 def test_the_claim_has_its_status_at_a_size_of_the_users_own(id):
     verdict = check(id, RUN)

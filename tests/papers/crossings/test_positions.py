@@ -51,6 +51,7 @@ def test_a_set_that_is_shared_changes_every_so_many_sentences():
     assert len(np.unique(few, axis=0)) == 2
 
 
+@pytest.mark.slow
 def test_codes_of_zero_tell_nothing_and_others_stand_apart_in_the_stream():
     model = train.make_model(SMALL, jax.random.key(0))
     task = make_task(SMALL.lego.task)

@@ -88,6 +88,7 @@ def batch(supervision: str, size: int = 3):
     return config, numbers, *make(numbers, decoder())
 
 
+@pytest.mark.slow
 def test_every_supervision_sees_the_same_inputs():
     seen = [np.asarray(batch(kind)[-1].tokens[:, :6]) for kind in SUPERVISIONS]
     assert all((one == seen[0]).all() for one in seen)

@@ -132,6 +132,7 @@ def test_the_rows_of_the_question_do_not_know_what_follows(read):
         assert_close(found[2][name], found[0][name], 1e-6)
 
 
+@pytest.mark.slow
 def test_training_learns_what_the_texts_look_like(tmp_path):
     data = write_problems(tmp_path / "problems.jsonl", INVENTED * 4)
     sizes = Corpus(vocabulary=128, length=80, held_out=2)
