@@ -18,8 +18,9 @@ ROOMS = {
     "tasks": "Tasks",
     "train": "Training",
     "measure": "Measuring",
+    "interop": "Bridges",
 }
-CONTRACT = ("contract", "config", "verdict", "checks", "answers", "microscope", "plots")
+CONTRACT = ("contract", "config", "sources", "verdict", "checks", "answers", "microscope", "plots")
 AT_HAND = ("stairwise.lab.api.Result", "stairwise.lab.record.StoredTrial", "stairwise.lab.verify.Row")
 
 

@@ -21,7 +21,7 @@ def made(names, settings=TINY):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["composition"])
+@pytest.mark.parametrize("name", ["composition", "selection", "parity_onestep"])
 def test_both_sides_agree_before_they_are_timed(name):
     for row in made([name]):
         assert row.failure == ""
@@ -29,12 +29,6 @@ def test_both_sides_agree_before_they_are_timed(name):
         assert row.error < 1e-4
         assert len(row.ours) == len(row.eager) == 2
         assert row.compiled == ()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["selection", "parity_onestep"])
-def test_both_sides_agree_where_compiling_takes_longer(name):
-    test_both_sides_agree_before_they_are_timed(name)
 
 
 def test_sides_that_differ_are_not_timed():

@@ -1,5 +1,6 @@
 """The package as a stranger gets it: a wheel in a fresh environment, with the core dependencies and nothing else."""
 
+import html
 import json
 import os
 import resource
@@ -124,7 +125,7 @@ def test_the_commands_work_from_the_wheel(fresh):
     assert all(paper.id in listed for paper in registry.papers())
     assert "--all" in call(program, "reproduce", "--help", cwd=folder)[0]
     call(program, "report", "--out", "site", cwd=folder)
-    page = (folder / "site" / "index.html").read_text()
+    page = html.unescape((folder / "site" / "index.html").read_text())
     assert all(paper.title in page for paper in registry.papers())
     assert (folder / "site" / "assets").is_dir()
     assert call(program, "--version", cwd=folder)[0] == f"stairwise {__version__}\n"
