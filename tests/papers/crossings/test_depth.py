@@ -14,6 +14,8 @@ from stairwise.papers.crossings.depth import CHAIN, DEPTH, HARDEST, Solver, runs
 from stairwise.train.loop import Member, Program
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 NUMBERS = {"seed": jnp.uint32(4), "decoder.std": jnp.float32(0.1), "rate": jnp.float32(1e-3)}
 
 
@@ -23,7 +25,6 @@ def test_depth_has_a_layer_for_each_doubling_and_one_for_a_hop_and_labels_every_
     assert (chain.layers, chain.labels, chain.length) == (1, 4, 20)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["chain", "depth"])
 def test_operations_are_those_that_the_compiler_counts(solver):
     config = Solver(solver=solver, batch=4)
@@ -39,7 +40,6 @@ def test_operations_are_those_that_the_compiler_counts(solver):
     assert 1.0 <= counted / (config.batch * config.operations) <= 1.3
 
 
-@pytest.mark.slow
 def test_one_layer_learns_two_steps_and_stops_at_its_first_success():
     static, numbers = split(update(Solver(), {"task.blocks": 2, "task.alphabet": 3, "look": 40}))
     outcome = Program(train.training(static)).run([Member(0, numbers)])[0]

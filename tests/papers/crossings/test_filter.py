@@ -16,6 +16,8 @@ from stairwise.papers.lego.train import batch_loss, make_decoder, make_task, wei
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 TASK = make_task(Task("S3", 6, 4))
 
 
@@ -50,7 +52,6 @@ def test_tellings_agree_and_are_right_as_often_as_the_formulas_say(tellings):
     assert right_share(0.3, 3, 4, tellings=1) == pytest.approx(0.7**4)
 
 
-@pytest.mark.slow
 def test_training_draws_from_the_kept_chains_alone_and_stands_still_where_there_are_none():
     base = Practical(Task("S3", 6, 2), Shape(width=8), test_lengths=(2, 4), keep_weights=True)
     config = Filtered(base=base, length=4, pool=6, batch=3, steps=5)

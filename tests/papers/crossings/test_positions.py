@@ -15,6 +15,8 @@ from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 SMALL = Told(lego=Practical(Task("C3", 9, 2), Shape(width=8), test_lengths=(2, 4)), codes=True)
 
 
@@ -51,7 +53,6 @@ def test_a_set_that_is_shared_changes_every_so_many_sentences():
     assert len(np.unique(few, axis=0)) == 2
 
 
-@pytest.mark.slow
 def test_codes_of_zero_tell_nothing_and_others_stand_apart_in_the_stream():
     model = train.make_model(SMALL, jax.random.key(0))
     task = make_task(SMALL.lego.task)
@@ -80,7 +81,6 @@ def test_bad_configs_are_refused_by_name():
         update(SMALL, {"share": 4, "sets": 2})
 
 
-@pytest.mark.slow
 def test_a_decoder_learns_to_ignore_codes_that_are_never_the_same():
     changes = {"lego.model.width": 32, "lego.lessons.steps": 500, "lego.lessons.learning_rate": 5e-3, "places": "any"}
     config = update(SMALL, changes | {"lego.lessons.batch": 32, "lego.test_sequences": 100})

@@ -19,6 +19,8 @@ from stairwise.papers.parity_cot.config.training import Decoder
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 NUMBERS = {"seed": jnp.uint32(5)}
 KEY = jax.random.key(1)
 

@@ -14,6 +14,8 @@ from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 CONFIG = Tracking(length=3, names=14, width=8, heads=2, batch=4, look=4, budget=8, test=4)
 NUMBERS = {"seed": jnp.uint32(5), "rate": jnp.float32(1e-3)}
 TASK = train.task_of(CONFIG, 3)
@@ -101,7 +103,6 @@ def test_bad_sizes_are_one_line(changes, words):
         replace(Tracking(), **changes)
 
 
-@pytest.mark.slow
 def test_a_short_chain_is_found_by_place_and_not_beyond():
     static, numbers = split(Tracking(retrieval="place", length=2, width=32, rate=3e-3, budget=12_800, test=64))
     found = Program(train.training(static)).run([Member(0, numbers)])[0]

@@ -15,6 +15,8 @@ from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 SIZES = {
     "composition": {"length": 3, "parts": 2},
     "lego": {"length": 3, "parts": 2},
@@ -88,7 +90,6 @@ def test_bad_sizes_are_one_line(changes, words):
         replace(Watched(), **changes)
 
 
-@pytest.mark.slow
 def test_one_step_parity_is_learnt_before_its_attention_is_half_sparse():
     static, numbers = split(Watched(task="parity_onestep", length=8, parts=4, rate=0.05, look=5, looks=30))
     found = Program(train.training(static)).run([Member(0, numbers)])[0]

@@ -18,6 +18,8 @@ from stairwise.train.keys import role_key
 from stairwise.train.loop import Member, Program
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 SMALL = Supervised(
     inputs=6,
     padding=4,
@@ -88,7 +90,6 @@ def batch(supervision: str, size: int = 3):
     return config, numbers, *make(numbers, decoder())
 
 
-@pytest.mark.slow
 def test_every_supervision_sees_the_same_inputs():
     seen = [np.asarray(batch(kind)[-1].tokens[:, :6]) for kind in SUPERVISIONS]
     assert all((one == seen[0]).all() for one in seen)
@@ -207,7 +208,6 @@ def test_bad_sizes_are_one_line(changes, words):
         replace(Supervised(), **changes)
 
 
-@pytest.mark.slow
 def test_a_chain_is_learnt_sooner_than_the_answer_alone():
     learnt = {}
     for supervision in ("chain", "none"):

@@ -16,6 +16,8 @@ from stairwise.tasks.parity import cube
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 
+pytestmark = pytest.mark.slow  # most of them compile a network
+
 
 def test_the_butterflies_sum_every_character():
     values = np.random.default_rng(0).normal(size=(8, 3))
@@ -42,7 +44,7 @@ def test_parity_means_are_the_means_of_the_queries_at_each_parity(size):
     assert_close(np.sort(found, axis=0), np.sort(np.array(dense), axis=0), 1e-12)
 
 
-@pytest.mark.parametrize("network", ["perceptron", pytest.param("encoder", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("network", ["perceptron", pytest.param("encoder")])
 def test_compositions_are_measured_as_in_their_own_paper(network):
     with jax.enable_x64(True):
         here = train.variance(Spectrum(targets="composition", length=3, size=1, network=network), 0)
