@@ -30,14 +30,13 @@ def in_looks(
     init: Callable[[Mapping[str, Array]], Any],
     loss: Callable[[Mapping[str, Array], Any, Array], Float[Array, ""]],
     look: Callable[[Mapping[str, Array], Any], Mapping[str, Float[Array, ""]]],
-    rate: Callable[[Mapping[str, Array]], Array],
     steps: int,
     looks: int,
     threshold: float,
     measure_at: tuple[int, ...],
     stop: bool,
 ) -> Stage:
-    """A tick is `steps` steps of Adam and a look; `stop` ends the run at its first success.
+    """A tick is `steps` steps of Adam at numbers["rate"] and a look; `stop` ends the run at its first success.
 
     init(numbers) -> model;  loss(numbers, model, number) of the batch that step `number` sees;
     look(numbers, model) -> metrics, of which "accuracy" must reach the threshold.
@@ -52,7 +51,7 @@ def in_looks(
             model, memory = trained
             gradient = jax.grad(lambda model: loss(numbers, model, t * steps + place))(model)
             updates, memory = ADAM.update(gradient, memory)
-            return jax.tree.map(lambda p, u: p - rate(numbers) * u, model, updates), memory
+            return jax.tree.map(lambda p, u: p - numbers["rate"] * u, model, updates), memory
 
         model, memory = jax.lax.fori_loop(0, steps, step, (state.model, state.memory))
         found = look(numbers, model)

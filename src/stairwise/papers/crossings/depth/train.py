@@ -31,7 +31,6 @@ def training(config: Solver) -> list[Stage]:
             init=partial(make_decoder if chain else make_encoder, config),
             loss=partial(chain_loss if chain else depth_loss, config),
             look=partial(chain_look if chain else depth_look, config),
-            rate=lambda numbers: numbers["rate"],
             steps=config.look,
             looks=config.looks,
             threshold=config.threshold,

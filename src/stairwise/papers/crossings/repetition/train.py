@@ -26,7 +26,6 @@ def training(config: Repeated) -> list[Stage]:
             init=partial(initial, config),
             loss=partial(batch_loss, config),
             look=partial(look, config),
-            rate=lambda numbers: numbers["rate"],
             steps=config.look,
             looks=config.looks,
             threshold=config.threshold,

@@ -40,7 +40,6 @@ def training(config: Tracking) -> list[Stage]:
             init=partial(initial, config),
             loss=partial(batch_loss, config),
             look=partial(look, config),
-            rate=lambda numbers: numbers["rate"],
             steps=config.look // config.batch,
             looks=config.looks,
             threshold=config.threshold,

@@ -69,7 +69,6 @@ def training(config: Watched) -> list[Stage]:
             init=lambda numbers: setting.init(numbers, role_key(numbers["seed"], "model")),
             loss=loss,
             look=partial(look, config, setting),
-            rate=lambda numbers: numbers["rate"],
             steps=config.look,
             looks=config.looks,
             threshold=1.0,

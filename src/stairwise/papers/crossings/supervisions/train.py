@@ -66,7 +66,6 @@ def training(config: Supervised) -> list[Stage]:
             init=partial(initial, config),
             loss=partial(batch_loss, config),
             look=partial(look, config),
-            rate=lambda numbers: numbers["rate"],
             steps=config.look // config.batch,
             looks=config.looks,
             threshold=config.threshold,
