@@ -271,7 +271,8 @@ def one_line(error: Exception) -> str:
 def _leave(arguments: list[str], number: int) -> None:
     """Say how to go on and end the process at once: a compile that is under way cannot be unwound safely."""
     command = shlex.join(["stairwise", *arguments])
-    print(f"\nstairwise: stopped; what is finished is stored. Go on with: {command}", file=sys.stderr, flush=True)
+    left = "nothing was written" if arguments[0] in ("data", "eval", "export") else "what is finished is stored"
+    print(f"\nstairwise: stopped; {left}. Go on with: {command}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(128 + number)
 

@@ -7,7 +7,7 @@ import pytest
 
 from stairwise.lab.contract import Trial
 from stairwise.lab.execute import execute
-from stairwise.lab.plan import plan, with_upstream
+from stairwise.lab.plan import outstanding, plan, with_upstream
 from stairwise.lab.store import Store
 from stairwise.train.loop import Interrupted
 from tests.lab.walking import PAPER, Walk
@@ -69,6 +69,13 @@ def test_a_later_experiment_starts_from_the_stored_weights_of_an_earlier_one(tmp
     execute([later], store)
     before = store.read(later.needs["first"])
     np.testing.assert_array_equal(store.read(later).array("walk/place"), before.array("walk/place"))
+
+
+def test_what_is_still_to_run_counts_with_what_it_starts_from():
+    later, walk = Trial(ONWARD, Walk(steps=0), 3), WALK.trials("quick", seeds=[0])[0]
+    assert outstanding([later, walk], lambda trial: False) == ([later, walk], 3)
+    assert outstanding([later, walk], lambda trial: trial == later.needs["first"]) == ([later, walk], 2)
+    assert outstanding([later, walk], lambda trial: trial == later) == ([walk], 1)
 
 
 def test_a_study_is_stored_like_any_trial(tmp_path):

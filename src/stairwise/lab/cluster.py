@@ -23,6 +23,7 @@ from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.files import one_line
 from stairwise.lab.job import LOOK_SECONDS, ClusterError, Job, Lost
+from stairwise.lab.plan import outstanding
 from stairwise.lab.progress import Silent
 from stairwise.lab.store import Store
 
@@ -184,8 +185,9 @@ class Cluster:
         """Run every trial that is not settled; plan again from the store when the scheduler has been lost."""
         done: set[str] = set()
         job = Job(self, store, writer, preset_group, group, progress, stop, save_every, done)
-        missing = [trial for trial in trials if not settled(trial)]
-        progress.begin(trials[0].experiment.name, len(trials), len(trials) - len(missing))
+        missing, left = outstanding(trials, settled)
+        stored = len(trials) - len(missing)
+        progress.begin(trials[0].experiment.name, stored + left, stored)
         try:
             while True:
                 try:

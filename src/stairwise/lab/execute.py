@@ -17,7 +17,7 @@ from stairwise.lab import provenance, registry
 from stairwise.lab.checkpoint import Checkpoint
 from stairwise.lab.contract import Construction, Experiment, Outcome, Trial, digest_of
 from stairwise.lab.files import StoreError, one_line
-from stairwise.lab.plan import Group, Width, cut, plan
+from stairwise.lab.plan import Group, Width, cut, outstanding, plan
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import FAILED
 from stairwise.lab.store import Store
@@ -86,9 +86,9 @@ def execute(
     from stairwise.train.loop import Interrupted
 
     progress, stop, settled = progress or Silent(), stop or threading.Event(), settled or store.has
-    missing = [trial for trial in trials if not settled(trial)]
-    what = trials[0].experiment.name if trials else "nothing"
-    progress.begin(what, len(trials), len(trials) - len(missing))
+    missing, left = outstanding(trials, settled)
+    stored = len(trials) - len(missing)
+    progress.begin(trials[0].experiment.name if trials else "nothing", stored + left, stored)
     try:
         if not missing:
             return
@@ -98,13 +98,13 @@ def execute(
         for group in plan(missing, settled, width or group_width(preset_group)):
             if stop.is_set():
                 raise Interrupted
-            left = []
+            own = []
             for trial in group.trials:
                 if settled(trial):  # another process, which shares the store, was here first
                     progress.finished(trial.label, "stored by another")
                 else:
-                    left.append(trial)
-            for done in engine.run(Group(tuple(left), group.width)):
+                    own.append(trial)
+            for done in engine.run(Group(tuple(own), group.width)):
                 store.write(*done)
                 progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))
     finally:

@@ -46,6 +46,14 @@ def with_upstream(trials: Sequence[Trial]) -> list[Trial]:
     return list(ordered.values())
 
 
+def outstanding(trials: Sequence[Trial], settled: Callable[[Trial], bool]) -> tuple[list[Trial], int]:
+    """Those of the trials that are still to run, and how many that makes with what they start from."""
+    missing = [trial for trial in trials if not settled(trial)]
+    if not any(trial.needs for trial in missing):
+        return missing, len(missing)
+    return missing, sum(not settled(trial) for trial in with_upstream(missing))
+
+
 def cut(trials: Sequence[Trial], width: int) -> list[Group]:
     """The trials of one program as groups of at most `width`."""
     return [Group(tuple(trials[i : i + width]), width) for i in range(0, len(trials), width)]

@@ -15,10 +15,11 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -75,14 +76,17 @@ def target(out: Path | None) -> Iterator[io.BufferedIOBase]:
             remove(temporary)
 
 
-class Writer:
+class Writer(Protocol):
     """Writes a header when it is made, then block after block."""
+
+    file: io.BufferedIOBase
 
     def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
         self.file = file
 
+    @abstractmethod
     def add(self, block: Block) -> None:
-        raise NotImplementedError
+        """The records of a block."""
 
     def close(self) -> None:
         """Every block is there."""
