@@ -7,7 +7,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from stairwise import compiler
+
 __version__ = "0.1.0"
+compiler.guard()
 
 if TYPE_CHECKING:
     from stairwise import interop

@@ -5,6 +5,7 @@ import os
 import time
 from typing import Any
 
+from stairwise import compiler
 from stairwise.extras import EXTRAS, install, installed
 from stairwise.lab import provenance, registry
 from stairwise.lab.execute import device, prepare_jax
@@ -29,6 +30,7 @@ def facts(root: str | None) -> dict[str, Any]:
         "device": device(),
         "first computation": {"right": exact, "seconds": round(time.monotonic() - began, 2)},
         "float64": {"right": third == 1 / 3},
+        "compiler": {"right": compiler.right(), "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")},
         "compilation cache": {"folder": cache, "megabytes": round(sum(map(os.path.getsize, files)) / 1e6, 1)},
         "versions": provenance.versions(),
         "plug-ins": _plug_ins(),
@@ -54,5 +56,5 @@ def doctor(root: str | None, *, as_json: bool) -> int:
             print(name)
             for key, value in values.items():
                 print(f"    {key:22} {value}")
-    healthy = found["first computation"]["right"] and found["float64"]["right"] and not found["store"]["damaged"]
-    return 0 if healthy else 1
+    right = all(found[name]["right"] for name in ("first computation", "float64", "compiler"))
+    return 0 if right and not found["store"]["damaged"] else 1

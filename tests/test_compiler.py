@@ -1,0 +1,50 @@
+"""The compiler that these tests run with is one that computes rightly."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from stairwise import compiler
+
+
+def test_jit_agrees_with_plain_arithmetic_on_the_known_wrong_program():
+    assert compiler.right()
+
+
+def test_a_softmax_of_constants_is_never_nan():
+    """One program in forty was, with jaxlib 0.10.2."""
+    rng = np.random.default_rng(0)
+    keys, weights = rng.normal(size=(576, 32, 8)), 800 * np.eye(32)
+    with jax.enable_x64(True):
+        X, W = jnp.asarray(keys), jnp.asarray(weights)
+        for _ in range(20):
+
+            def loss(readout):
+                return jnp.mean(jax.vmap(lambda x: readout @ x @ jax.nn.softmax(x.T @ W @ x, axis=0))(X))
+
+            assert np.isfinite(jax.jit(jax.grad(loss))(jnp.ones((4, 32)))).all()
+
+
+@pytest.mark.parametrize(
+    ("version", "wrong"),
+    [("0.6.2", False), ("0.10.1", False), ("0.10.2", True), ("0.11.0", True), ("0.11.1.dev3", True), ("0.12.0", False)],
+)
+def test_the_guard_is_for_releases_that_compile_wrongly(version, wrong):
+    assert compiler.needs_guard(version) == wrong
+
+
+@pytest.mark.parametrize("set_by_user", ["", "--xla_cpu_enable_fast_math=false", compiler.OPTION + "DOT"])
+def test_importing_the_package_adds_the_flag_once_and_leaves_the_users_alone(set_by_user):
+    code = (
+        "import importlib.metadata as m; m.version = lambda name: '0.10.2'\n"
+        "import os, stairwise; from stairwise import compiler; compiler.guard(); print(os.environ['XLA_FLAGS'])"
+    )
+    environment = os.environ | {"XLA_FLAGS": set_by_user}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    flags = done.stdout.split()
+    assert flags == ([set_by_user] if compiler.OPTION in set_by_user else [*set_by_user.split(), compiler.OPTION])
