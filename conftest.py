@@ -10,3 +10,4 @@ if importlib.util.find_spec("torch") is None:  # without it there is nothing to 
     collect_ignore_glob = ["src/stairwise/bench/*"]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 install_import_hook("stairwise", "tests.helpers.typecheck")
+import stairwise  # noqa: E402, F401  before JAX runs: see stairwise/compiler.py

@@ -48,3 +48,12 @@ def test_importing_the_package_adds_the_flag_once_and_leaves_the_users_alone(set
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     flags = done.stdout.split()
     assert flags == ([set_by_user] if compiler.OPTION in set_by_user else [*set_by_user.split(), compiler.OPTION])
+
+
+@pytest.mark.parametrize(("first", "said"), [("import jax", ""), ("import jax; jax.devices()", "has run already")])
+def test_it_says_so_when_it_comes_too_late(first, said):
+    code = f"import importlib.metadata as m; m.version = lambda name: '0.10.2'\n{first}\nimport stairwise"
+    environment = os.environ | {"XLA_FLAGS": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert said in done.stderr
+    assert bool(done.stderr) == bool(said)

@@ -6,6 +6,8 @@ forty returns nothing but NaN. 0.10.1 is right; newer ones are right with that l
 """
 
 import os
+import sys
+import warnings
 from importlib import metadata
 
 FIRST_WRONG, FIRST_UNKNOWN = (0, 10, 2), (0, 12, 0)  # a flag that a release does not know ends the process
@@ -19,7 +21,7 @@ def needs_guard(version: str) -> bool:
 
 
 def guard() -> None:
-    """Switch the library off, unless the user decided about it. Works until JAX has run its first program."""
+    """Switch the library off, unless the user decided about it. It must be done before JAX runs its first program."""
     flags = os.environ.get("XLA_FLAGS", "")
     if OPTION in flags:
         return
@@ -27,8 +29,12 @@ def guard() -> None:
         version = metadata.version("jaxlib")
     except metadata.PackageNotFoundError:
         return
-    if needs_guard(version):
-        os.environ["XLA_FLAGS"] = f"{flags} {OPTION}".strip()
+    if not needs_guard(version):
+        return
+    os.environ["XLA_FLAGS"] = f"{flags} {OPTION}".strip()
+    if getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None):
+        late = f"jaxlib {version} compiles wrongly on the CPU and JAX has run already: import stairwise before, or set"
+        warnings.warn(f"{late} XLA_FLAGS={OPTION}", stacklevel=3)
 
 
 def right() -> bool:

@@ -10,6 +10,7 @@ from stairwise.lab.store import Store
 from stairwise.lab.verify import verify
 from stairwise.lab.worker import in_worker
 from stairwise.report import text
+from stairwise.report.ahead import Ahead
 from stairwise.report.site.build import build
 
 
@@ -18,21 +19,26 @@ def reproduce(root: str | None, out: Path, *, everything: bool) -> int:
     began = time.monotonic()
     store = Store.open(root)
     out.mkdir(parents=True, exist_ok=True)
-    for paper in registry.papers():
-        for experiment in paper.experiments:
-            chosen = [figure for figure in experiment.figures if everything or figure.headline]
-            if not chosen and not everything:
-                continue
-            print(f"== {experiment.name}: {experiment.says}", flush=True)
-            try:
-                result = api.run(experiment, "quick", store=store, progress=for_terminal())
-            except ConfigError as error:  # it needs something that is not here, such as a data set
-                print(f"   skipped: {error}", flush=True)
-                continue
-            for figure in chosen:
-                path = out / f"{paper.id}-{figure.id}.pdf"
-                api.save_figure(result.figure(figure.id), path)
-                print(f"   {path}: {figure.caption}", flush=True)
+    wanted = [
+        (experiment, [figure for figure in experiment.figures if everything or figure.headline])
+        for paper in registry.papers()
+        for experiment in paper.experiments
+    ]
+    chosen = [(experiment, figures) for experiment, figures in wanted if figures or everything]
+    ahead = Ahead([experiment.name for experiment, _ in chosen], str(store.root))
+    for index, (experiment, figures) in enumerate(chosen):
+        print(f"== {experiment.name}: {experiment.says}", flush=True)
+        ahead.take(index)
+        try:
+            result = api.run(experiment, "quick", store=store, progress=for_terminal())
+        except ConfigError as error:  # it needs something that is not here, such as a data set
+            print(f"   skipped: {error}", flush=True)
+            continue
+        for figure in figures:
+            path = out / f"{experiment.paper}-{figure.id}.pdf"
+            api.save_figure(result.figure(figure.id), path)
+            print(f"   {path}: {figure.caption}", flush=True)
+    ahead.end()
     print("== claims", flush=True)
     tier = "minutes" if everything else "instant"
     rows = in_worker(

@@ -1,0 +1,74 @@
+"""A second process that works ahead: one program seldom keeps two cores busy, two programs do."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+
+from stairwise.lab import api, registry
+from stairwise.lab.config import ConfigError
+from stairwise.lab.execute import device
+from stairwise.lab.store import Store
+from stairwise.lab.worker import Stopped
+
+PATIENCE_SECONDS = 0.2
+
+
+class Ahead:
+    """Takes experiments from the end of the list while the caller takes them from its beginning.
+
+    Both store what they run. An experiment is taken by one of them; the caller waits for those that it finds taken.
+    """
+
+    def __init__(self, names: Sequence[str], root: str):
+        spawn = multiprocessing.get_context("spawn")  # JAX has threads: a fork of it would hang
+        self.names = list(names)
+        self.taken = spawn.Array("b", len(self.names))
+        self.done = spawn.Array("b", len(self.names))
+        self.process = spawn.Process(
+            target=_work, args=(self.names, root, self.taken, self.done), daemon=True, name="stairwise-ahead"
+        )
+        if os.cpu_count() != 1 and device()["platform"] == "cpu":
+            self.process.start()
+
+    def take(self, index: int) -> None:
+        """Return once the experiment is the caller's, or stored by the other process (or that one has died)."""
+        if _took(self.taken, index):
+            return
+        while not self.done[index] and self.process.is_alive():
+            time.sleep(PATIENCE_SECONDS)
+
+    def end(self) -> None:
+        if self.process.is_alive():
+            self.process.terminate()
+
+
+def _took(taken, index: int) -> bool:
+    with taken.get_lock():
+        free, taken[index] = not taken[index], 1
+    return free
+
+
+def _work(names: Sequence[str], root: str, taken, done) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the caller too, whose end is this one's
+    threading.Thread(target=_leave_with_the_caller, daemon=True).start()
+    store = Store.open(root)
+    for index in reversed(range(len(names))):
+        if not _took(taken, index):
+            return
+        try:
+            api.run(registry.experiment(names[index]), "quick", store=store)
+        except Stopped:
+            return
+        except ConfigError:  # the caller meets it as well, and says so
+            pass
+        done[index] = 1
+
+
+def _leave_with_the_caller() -> None:
+    caller = multiprocessing.parent_process()
+    if caller is not None:
+        caller.join()
+        os._exit(1)
