@@ -37,6 +37,8 @@ class Ahead:
         """Return once the experiment is the caller's, or stored by the other process (or that one has died)."""
         if _took(self.taken, index):
             return
+        if not self.done[index]:
+            print("   the second process is at it", flush=True)
         while not self.done[index] and self.process.is_alive():
             time.sleep(PATIENCE_SECONDS)
 

@@ -78,7 +78,7 @@ EXPERIMENTS = (
         program=f"{HERE}.train:training",
         figures=(
             Figure(
-                "retrieval",
+                "fig-retrieval",
                 "Samples to success, exact match at twice the length, and attention entropy, by name and by place",
                 f"{HERE}.figures:by_name_and_place",
             ),

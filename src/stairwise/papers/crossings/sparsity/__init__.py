@@ -85,9 +85,9 @@ EXPERIMENTS = (
         Config=Watched,
         program=f"{HERE}.train:training",
         figures=(
-            Figure("sparsity", "Entropy and accuracy over training on the five tasks", f"{HERE}.figures:traces"),
+            Figure("fig-sparsity", "Entropy and accuracy over training on the five tasks", f"{HERE}.figures:traces"),
             Figure(
-                "sparsity-order",
+                "fig-sparsity-order",
                 "Step of half of the fall in entropy against step of half of the rise in accuracy, every seed",
                 f"{HERE}.figures:order",
             ),

@@ -86,12 +86,14 @@ EXPERIMENTS = (
         program=f"{HERE}.train:training",
         figures=(
             Figure(
-                "supervisions",
+                "fig-supervisions",
                 "Samples to success against the secret's size k under five supervisions; censored runs hollow",
                 f"{HERE}.figures:against_size",
             ),
             Figure(
-                "supervisions-rates", "The same, every learning rate: how the rate was chosen", f"{HERE}.figures:rates"
+                "fig-supervisions-rates",
+                "The same, every learning rate: how the rate was chosen",
+                f"{HERE}.figures:rates",
             ),
         ),
         presets={

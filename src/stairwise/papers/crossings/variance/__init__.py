@@ -109,7 +109,7 @@ EXPERIMENTS = (
         precision=64,
         figures=(
             Figure(
-                "variance",
+                "fig-variance",
                 "Variance of the gradient over targets against the dimensions of the class, with the SQ bound 1/M",
                 f"{HERE}.figures:against_dimensions",
                 headline=True,

@@ -1,0 +1,42 @@
+"""`reproduce` has a second process that takes experiments from the other end."""
+
+import time
+
+import pytest
+
+from stairwise.lab import registry
+from stairwise.lab.store import Store
+from stairwise.report.ahead import Ahead
+
+NAMES = ["parity_onestep/oracle", "parity_onestep/onestep"]
+
+
+@pytest.fixture
+def ahead(tmp_path):
+    made = Ahead(NAMES, str(tmp_path))
+    yield made
+    made.end()
+
+
+def stored(root, name: str) -> list[bool]:
+    store = Store.open(root)
+    return [store.has(trial) for trial in registry.experiment(name).trials("quick", None, None)]
+
+
+def test_it_stores_the_last_and_leaves_the_callers_alone(ahead, tmp_path):
+    ahead.take(0)  # at once, since the other begins at the end
+    ahead.take(1)  # waits for it
+    assert all(stored(tmp_path, NAMES[1]))
+    ahead.process.join(20)
+    assert not ahead.process.is_alive()
+    assert not any(stored(tmp_path, NAMES[0]))
+
+
+def test_the_caller_does_not_wait_for_one_that_died(ahead):
+    deadline = time.monotonic() + 60
+    while not ahead.taken[1] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    ahead.process.kill()
+    ahead.process.join(20)
+    ahead.take(1)
+    assert not ahead.done[1]
