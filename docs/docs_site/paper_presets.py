@@ -1,0 +1,31 @@
+"""Writes docs/results/paper-presets.md: what every `paper` preset would cost. Run it when a preset changes."""
+
+from pathlib import Path
+
+from stairwise.lab import registry
+
+PAGE = Path(__file__).parent.parent / "results" / "paper-presets.md"
+RUN = {"selection/online": "51 s, see [selection](selection.md)"}
+HEAD = """# What the paper presets cost
+
+Every `paper` preset: the paper's literal sizes where it gives them. Hours are predictions for one NVIDIA H200, `stairwise run NAME --preset paper
+--dry-run` prints them too. The `gpu` presets choose what decides the question within minutes: [what they gave](README.md).
+
+| experiment | arms x seeds | predicted hours | run | note |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    rows = []
+    for paper in (paper for paper in registry.papers() if registry.package(paper.id).startswith("stairwise.")):
+        for experiment in paper.experiments:
+            preset = experiment.presets["paper"]
+            hours = "seconds" if preset.hours is None else f"{preset.hours:g}"
+            cells = (f"`{experiment.name}`", f"{len(preset.arms)} x {preset.seeds}", hours)
+            rows.append(" | ".join((*cells, RUN.get(experiment.name, "no"), preset.note)))
+    return HEAD + "".join(f"| {row} |\n" for row in rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
