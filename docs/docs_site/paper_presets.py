@@ -8,8 +8,9 @@ PAGE = Path(__file__).parent.parent / "results" / "paper-presets.md"
 RUN = {"selection/online": "51 s, see [selection](selection.md)"}
 HEAD = """# What the paper presets cost
 
-Every `paper` preset: the paper's literal sizes where it gives them. Hours are predictions for one NVIDIA H200, `stairwise run NAME --preset paper
---dry-run` prints them too. The `gpu` presets choose what decides the question within minutes: [what they gave](README.md).
+Every `paper` preset: the paper's literal sizes where it gives them. Hours are predictions for one NVIDIA H200,
+which `stairwise run NAME --preset paper --dry-run` prints, too. The `gpu` presets choose what decides the question
+within minutes: [what they gave](README.md).
 
 | experiment | arms x seeds | predicted hours | run | note |
 | --- | --- | --- | --- | --- |
