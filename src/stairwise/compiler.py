@@ -1,8 +1,8 @@
 """A guard against a compiler that computes wrongly.
 
-From 0.10.2 on, JAX hands sums and products on the CPU to a library (YNNPACK) whose programs can be wrong without a
-word: https://github.com/jax-ml/jax/issues/39103. There `jit` loses rows, and of a softmax of constants one program in
-forty returns nothing but NaN. 0.10.1 is right; newer ones are right with that library switched off.
+From 0.10.2 on, JAX hands sums and maxima on the CPU to a library (YNNPACK) whose programs can be wrong without a word:
+https://github.com/jax-ml/jax/issues/39103. `jit` loses rows there, and of a softmax of constants one program in forty
+returned nothing but NaN. 0.10.1 is right; later ones are right with that library kept to matrix products.
 """
 
 import os
@@ -12,6 +12,7 @@ from importlib import metadata
 
 FIRST_WRONG, FIRST_UNKNOWN = (0, 10, 2), (0, 12, 0)  # a flag that a release does not know ends the process
 OPTION = "--xla_cpu_experimental_ynn_fusion_type="
+REST = "-reduce"  # all that the release would hand over, but for reductions
 
 
 def needs_guard(version: str) -> bool:
@@ -21,7 +22,7 @@ def needs_guard(version: str) -> bool:
 
 
 def guard() -> None:
-    """Switch the library off, unless the user decided about it. It must be done before JAX runs its first program."""
+    """Keep reductions from it, unless the user decided about it. It must be done before JAX runs its first program."""
     flags = os.environ.get("XLA_FLAGS", "")
     if OPTION in flags:
         return
@@ -31,10 +32,10 @@ def guard() -> None:
         return
     if not needs_guard(version):
         return
-    os.environ["XLA_FLAGS"] = f"{flags} {OPTION}".strip()
+    os.environ["XLA_FLAGS"] = f"{flags} {OPTION}{REST}".strip()
     if getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None):
         late = f"jaxlib {version} compiles wrongly on the CPU and JAX has run already: import stairwise before, or set"
-        warnings.warn(f"{late} XLA_FLAGS={OPTION}", stacklevel=3)
+        warnings.warn(f"{late} XLA_FLAGS={OPTION}{REST}", stacklevel=3)
 
 
 def right() -> bool:

@@ -254,7 +254,10 @@ def test_figures_drawn_by_several_processes_are_those_drawn_by_one(tmp_path, onl
 def test_the_command_serves_the_site_on_loopback_until_it_is_interrupted(tmp_path):
     command = [sys.executable, "-m", "stairwise.cli", "report", "--store", str(tmp_path / "nowhere"), "--serve"]
     process = subprocess.Popen(
-        [*command, "--port", "0", "--out", str(tmp_path / "site")], stdout=subprocess.PIPE, text=True
+        [*command, "--port", "0", "--out", str(tmp_path / "site")],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
     )
     try:
         assert process.stdout is not None
