@@ -10,6 +10,8 @@ from stairwise.lab.cluster import Cluster
 from stairwise.lab.sweep import Request
 from tests.guides.page import blocks, commands, parsed, python, text
 
+pytestmark = pytest.mark.slow
+
 PAGE = text("tutorials/sweeps")
 COMMANDS = commands(PAGE)
 SMALL = [

@@ -12,6 +12,8 @@ from stairwise.papers.composition.figures.sweeps import signs
 from stairwise.papers.composition.hardness import gradient_variance
 from stairwise.train.loop import Member, Program
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_first_layers_signal_has_the_sign_that_the_value_matrix_predicts():
     values = Values(free=True, scale=0.0, noise=1.0)

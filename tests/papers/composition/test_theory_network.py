@@ -7,6 +7,8 @@ import pytest
 
 from tests.papers.composition.ledger import PRINTED, check, theory
 
+pytestmark = pytest.mark.slow
+
 TINY = {"task.blocks": 2, "task.alphabet": 2}
 FOUR = {"task.blocks": 4, "task.alphabet": 2, "beta0": 0.8}
 EIGHT = {"task.blocks": 8, "task.alphabet": 2, "beta0": 0.8}

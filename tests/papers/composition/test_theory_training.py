@@ -12,6 +12,8 @@ from tests.papers.composition.ledger import IDS, OURS, PRINTED, check
 from tests.papers.composition.test_theory_claims import OTHER_SIZES
 from tests.papers.composition.test_theory_network import NETWORK
 
+pytestmark = pytest.mark.slow
+
 RUN = {"samples": 9216, "rate": 1.3e5, "beta0": 0.9, "sequences": 90}
 TRAINED = (
     *("thm7", "plateau", "lem21", "lem26", "thm8", "lem31", "lem31-printed", "lem32", "lem33", "lem34", "lem37"),

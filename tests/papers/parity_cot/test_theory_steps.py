@@ -13,6 +13,8 @@ from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.reference import parity_cot as reference
 
+pytestmark = pytest.mark.slow
+
 SMALL = ThreeSteps(
     Task(7, 2), width=4096, neurons=300, loss="linear", scale=500.0, logit=60.0, batch=4000, block=1000, shift=3.0,
     test_sequences=200,

@@ -2,9 +2,13 @@
 
 import dataclasses
 
+import pytest
+
 from stairwise.lab.config import update
 from stairwise.papers.parity_onestep.claims import onestep, running, staircase
 from tests.papers.parity_onestep.test_theory_claims import check, theory
+
+pytestmark = pytest.mark.slow
 
 ONE_STEP = {"task.bits": 48, "task.size": 8, "samples": 131_072, "seeds": 2}
 INTEGERS = {"task.bits": 24, "task.size": 4, "samples": 400_000, "steps": 2, "rate.lam": 9.5, "seeds": 1}
