@@ -17,7 +17,7 @@ def test_jit_agrees_with_plain_arithmetic_on_the_known_wrong_program():
 
 
 def test_a_softmax_of_constants_is_never_nan():
-    """One program in forty was, with jaxlib 0.10.2."""
+    """One program in twenty was, with jaxlib 0.10.2."""
     rng = np.random.default_rng(0)
     keys, weights = rng.normal(size=(576, 32, 8)), 800 * np.eye(32)
     with jax.enable_x64(True):

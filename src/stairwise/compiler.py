@@ -1,7 +1,7 @@
 """A guard against a compiler that computes wrongly.
 
 From 0.10.2 on, JAX hands sums and maxima on the CPU to a library (YNNPACK) whose programs can be wrong without a word:
-https://github.com/jax-ml/jax/issues/39103. `jit` loses rows there, and of a softmax of constants one program in forty
+https://github.com/jax-ml/jax/issues/39103. `jit` loses rows there, and of a softmax of constants one program in twenty
 returned nothing but NaN. 0.10.1 is right; later ones are right with that library kept to matrix products.
 """
 
