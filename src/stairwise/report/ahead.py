@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from stairwise.lab import api, registry
+from stairwise.lab import api, provenance, registry
 from stairwise.lab.config import ConfigError
 from stairwise.lab.execute import device
 from stairwise.lab.store import Store
@@ -24,13 +24,12 @@ class Ahead:
 
     def __init__(self, names: Sequence[str], root: str):
         spawn = multiprocessing.get_context("spawn")  # JAX has threads: a fork of it would hang
-        self.names = list(names)
-        self.taken = spawn.Array("b", len(self.names))
-        self.done = spawn.Array("b", len(self.names))
+        self.taken = spawn.Array("b", len(names))
+        self.done = spawn.Array("b", len(names))
         self.process = spawn.Process(
-            target=_work, args=(self.names, root, self.taken, self.done), daemon=True, name="stairwise-ahead"
+            target=_work, args=(list(names), root, self.taken, self.done), daemon=True, name="stairwise-ahead"
         )
-        if os.cpu_count() != 1 and device()["platform"] == "cpu":
+        if provenance.machine()["cores"] > 1 and device()["platform"] == "cpu":
             self.process.start()
 
     def take(self, index: int) -> None:
