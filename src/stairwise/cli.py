@@ -79,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     figure.add_argument("target", metavar="PAPER/FIGURE")
     figure.add_argument("-o", "--out", help="file to write: .pdf, .svg or .png (default: FIGURE.pdf)")
     figure.add_argument("--run", action="store_true", help="run the trials that are missing")
+    figure.add_argument("--so-far", action="store_true", help="draw what is stored; the figure says what is missing")
     figure.add_argument("--seeds", type=int, help="how many seeds (default: the preset's)")
     _preset(figure)
 

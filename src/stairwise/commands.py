@@ -195,13 +195,13 @@ def _figure(options, fields) -> int:
     if options.run:
         api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal())
     store = Store.open(options.store, create=False)
-    missing = [trial for trial in trials if not store.has(trial)]
-    if missing:
+    there = [trial for trial in trials if store.has(trial)]
+    missing = len(trials) - len(there)
+    if missing and not (options.so_far and there):
         chosen = {"seeds": options.seeds} if options.seeds is not None else {}
         hint = f"stairwise figure {options.target} --preset {options.preset}{as_flags(chosen | fields)} --run"
-        raise ConfigError(f"{len(missing)} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
-    drawn = api.draw(figure, [store.read(trial) for trial in trials])
-    api.save_figure(drawn, out)
+        raise ConfigError(f"{missing} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
+    api.save_figure(api.draw(figure, [store.read(trial) for trial in there], missing), out)
     print(out)
     return 0
 

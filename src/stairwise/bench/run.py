@@ -43,7 +43,9 @@ def own_core(device: str) -> None:
     """Before JAX is imported: a CPU means one core of it and one thread, and a GPU's memory is taken as needed."""
     if device == "cpu":
         os.environ["JAX_PLATFORMS"] = "cpu"
-        os.environ.setdefault("XLA_FLAGS", ONE_CORE)
+        flags = os.environ.get("XLA_FLAGS", "")
+        if "xla_cpu_multi_thread_eigen" not in flags:  # the user's word counts
+            os.environ["XLA_FLAGS"] = f"{flags} {ONE_CORE}".strip()
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves room for PyTorch

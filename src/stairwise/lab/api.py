@@ -47,10 +47,19 @@ def tables(records: Sequence[StoredTrial]):
     return pyarrow.concat_tables([record.table() for record in records])
 
 
-def draw(figure: Figure, records: Sequence[StoredTrial]):
-    """Draw a figure from records, in the house style."""
+def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
+    """Draw a figure from records, in the house style; where some are missing, it says so in its corner."""
     with house_style():
-        return resolve(figure.draw)(list(records))
+        if not missing:
+            return resolve(figure.draw)(list(records))
+        found = f"{len(records)} of {len(records) + missing} trials"
+        try:
+            drawn = resolve(figure.draw)(list(records))
+        except Exception as error:  # a drawing may need an arm that is not there
+            raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
+        words = f"{found}; the others have not been run"
+        drawn.legend([], [], title=words, title_fontsize=6, loc="outside lower right")
+        return drawn
 
 
 def save_figure(figure: Any, path: Path) -> None:

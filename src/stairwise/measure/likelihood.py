@@ -15,6 +15,7 @@ from scipy.special import log_ndtr
 LOG_SCATTER = (-12.0, 6.0)  # a perfect fit would drive the likelihood to infinity
 REACH = 60.0  # how far (in ln y) a fitted end may wander from where it started
 SMALLEST_GAIN = 1e-13
+MOST_DAMPING = 1e12  # a sample that gains nothing even by such small steps is at its top
 STEPS = 500
 
 
@@ -57,12 +58,12 @@ def maximise(
         gain = trial_value - value
         better = gain > 0
         small = np.abs(gain) <= SMALLEST_GAIN * (1 + np.abs(value))
-        damping = np.where(better, damping / 10, damping * 10)
+        damping = np.where(better, damping / 10, np.minimum(damping * 10, MOST_DAMPING))
         found = np.where(better[:, None], trial, found)
         value = np.where(better, trial_value, value)
         gradient = np.where(better[:, None], trial_gradient, gradient)
         hessian = np.where(better[:, None, None], trial_hessian, hessian)
-        if np.all(small | (damping > 1e12)):
+        if np.all(small | (damping >= MOST_DAMPING)):
             break
     return found, value
 

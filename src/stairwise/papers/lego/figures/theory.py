@@ -1,5 +1,6 @@
 """The figures of the theory model, drawn from stored records only."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,14 +37,19 @@ def ratio_of(record: Any) -> float:
 def features(records: Sequence[Any]):
     """One panel an action with the four magnitudes over steps; then every action's ratio against C."""
     groups = by_action(records)
-    figure, panels = plt.subplots(1, len(groups) + 1, figsize=(1.9 * (len(groups) + 1), 2.6), squeeze=False)
-    for place, (panel, (action, some)) in enumerate(zip(panels[0], groups.items(), strict=False)):
+    rows = math.ceil((len(groups) + 1) / 5)
+    columns = math.ceil((len(groups) + 1) / rows)
+    figure, grid = plt.subplots(rows, columns, figsize=(1.9 * columns, 2.6 * rows), squeeze=False)
+    panels = grid.flatten()
+    for place, (panel, (action, some)) in enumerate(zip(panels, groups.items(), strict=False)):
         for number, name in enumerate(NAMED):
             all_seeds(panel, [record.series(name) for record in some], name, colour(number))
-        panel.set(title=action, xlabel="step", ylim=(-1.8, 1.8), ylabel="mean over winners" if place == 0 else "")
+        panel.set(title=action, xlabel="step", ylim=(-1.8, 1.8), ylabel="" if place % columns else "mean over winners")
         count_axis(panel)
-    panels[0, 0].legend(fontsize=6)
-    last = panels[0, -1]
+    panels[0].legend(fontsize=6)
+    last = panels[len(groups)]
+    for unused in panels[len(groups) + 1 :]:
+        unused.axis("off")
     for number, (action, some) in enumerate(groups.items()):
         middle, low, high = medians(some, lambda record: record.final("ratio"))
         last.errorbar([ratio_of(some[0])], [middle], [[low], [high]], fmt="o", color=colour(number), label=action)
@@ -117,13 +123,19 @@ def limits(records: Sequence[Any]):
     figure, (left, right) = plt.subplots(1, 2, figsize=(2.1 * COLUMN, 2.8))
     match_curves(left, groups)
     left.set_title(f"{records[0].config.steps} steps, |X| = {records[0].config.variables}")
-    for place, names in grouped(groups, lambda action: _fiber_and_length(groups[action][0])).items():
+    places = grouped(groups, lambda action: _fiber_and_length(groups[action][0]))
+    leftmost = min(fiber for fiber, _ in places)
+    for number, place in enumerate(sorted(places, key=lambda place: place[1])):
+        names = places[place]
         group = groups[names[0]][0].config.group
         marker = "o" if all(groups[name][0].config.group.solvable for name in names) else "s"
         right.plot(*place, marker, color=colour(list(groups).index(names[0])))
-        right.annotate(f"  {', '.join(names)}: {group.values} values", place, fontsize=6, va="center")
+        beside = number % 2 or place[0] == leftmost  # in turn, so that neighbours do not collide
+        side, gap = ("left", 5) if beside else ("right", -5)
+        words = f"{', '.join(names)}: {group.values} values"
+        right.annotate(words, place, (gap, 0), textcoords="offset points", fontsize=6, ha=side, va="center")
     right.set(xscale="log", yscale="log", xlabel="fiber size |G|/|Y|", ylabel="L*", title="square: not solvable")
-    right.margins(x=0.35, y=0.2)
+    right.margins(x=0.6, y=0.2)
     return figure
 
 

@@ -77,7 +77,7 @@ def against_size(records: Sequence[Any]):
     )
     axes.set_xticks(sorted({record.config.task.size for record in records}))
     axes.set_ylim(top=axes.get_ylim()[1] * 8)
-    axes.legend(loc="upper right", fontsize=6)
+    axes.legend(loc="center right", bbox_to_anchor=(1.0, 0.42), fontsize=6)  # between the floors and the runs
     return figure
 
 
@@ -135,12 +135,12 @@ def long(records: Sequence[Any]):
     gap = min(np.diff(list(by_size)), default=1)
     rates = sorted({record.config.rate for record in chosen})
     for number, rate in enumerate(rates):
-        for place, (size, group) in enumerate(by_size.items()):
-            own = where(group, lambda config, rate=rate: config.rate == rate)
+        own = where(chosen, lambda config, rate=rate: config.rate == rate)  # not every size has every rate
+        for place, (size, group) in enumerate(grouped(own, lambda config: config.task.size).items()):
             run_dots(
                 left,
                 size + 0.15 * gap * (number - (len(rates) - 1) / 2),
-                hits(own),
+                hits(group),
                 colour(number + 2),
                 0.04 * gap,
                 f"rate {rate:g}" if place == 0 else None,
@@ -153,13 +153,13 @@ def long(records: Sequence[Any]):
         words = ", ".join(f"{law} {one.aic:.1f}" for law, one in fits.items())
         left.set_title(f"AIC: {words}\n{law_text('power', slope_estimate('power', observed, repeats=REPEATS))}")
     left.set(xlabel="secret bits k, with CoT", ylabel=f"samples to accuracy {records[0].config.threshold:g}")
-    left.set_ylim(bottom=0)
+    left.set_ylim(0, 1.35 * left.get_ylim()[1])  # room for the legend
     left.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
     draw_arm(right, records, False, NO_COT, "exponential")
     triangle_key(right)
     right.set(yscale="log", xlabel="secret bits k, without CoT", ylabel="samples")
     right.set_xticks(sorted({r.config.task.size for r in where(records, lambda config: not config.task.cot)}))
-    left.legend(fontsize=6)
+    left.legend(loc="upper left", ncols=2, fontsize=6)
     right.legend(loc="lower right", fontsize=6)
     figure.suptitle(setting(records), fontsize=7)
     return figure

@@ -1,6 +1,7 @@
 """Training over several steps: the staircase, its ablations, the regimes, and small Adam steps."""
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -27,8 +28,10 @@ def staircase(records: Sequence[Any]):
         panel.set(yscale="log", xlabel="gradient step", ylim=(FLOOR / 2, 4))
         panel.set_xticks(range(config.steps + 1))
         title = f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}"
-        panel.set_title(f"{title}\ngates by step: {gates_text(chosen[0])}", fontsize=6.5)
-        panel.legend(fontsize=6, loc="upper right", bbox_to_anchor=(1.0, 0.85))
+        gates = fill(f"gates by step: {gates_text(chosen[0])}", 50)
+        panel.set_title(f"{title}\n{gates}", fontsize=6.5)
+    longest = max(axes[0], key=lambda panel: len(panel.get_legend_handles_labels()[1]))
+    figure.legend(*longest.get_legend_handles_labels(), fontsize=6, loc="outside right center")
     axes[0][0].set_ylabel("sup error of the level")
     figure.suptitle(
         f"no teacher forcing; {len({r.seed for r in records})} seeds: thin lines; median: thick", fontsize=7
