@@ -174,7 +174,7 @@ def sparse(records: Sequence[Any]):
     axes.set(xlabel="layer", ylabel="tokens that attend to the right key", ylim=(0, 1.05))
     axes.set_xticks(layers)
     axes.set_title(f"{size(config)}, M={config.samples:,}, one step a layer; a dot is a seed")
-    axes.legend(loc="lower left")
+    axes.legend(loc="best")
     return figure
 
 
