@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from stairwise.lab.config import update
 from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims import beyond, figures, passes
 from stairwise.papers.parity_cot.config.training import Training
+from stairwise.papers.parity_cot.figures import complexity
 from stairwise.papers.parity_cot.presets.training import EXPERIMENTS
 
 
@@ -75,6 +77,15 @@ def test_exponential_growth_without_and_linear_growth_with_the_chain_are_told_ap
     assert figures.grows_exponentially_only_without(chains + slow).status == "not-reproduced"
     steep = learners(lambda k: 3000 * k**2, (1, 2, 4), True)
     assert figures.grows_exponentially_only_without(steep + plain).status == "not-reproduced"
+
+
+def test_figure_3a_is_drawn_where_not_every_size_has_every_rate():
+    chains = learners(lambda k: 3000 * k, (2, 8), True) + learners(lambda k: 3000 * k, (2, 4, 8), True, rate=1e-4)
+    plain = learners(lambda k: 500 * 8.0**k, (1, 2), False)
+    drawn = complexity.long(chains + plain)
+    labels = drawn.axes[0].get_legend_handles_labels()[1]
+    plt.close(drawn)
+    assert {"rate 0.0001", f"rate {Training().rate:g}"} <= set(labels)
 
 
 def test_nothing_is_claimed_of_a_growth_that_no_two_sizes_show():
