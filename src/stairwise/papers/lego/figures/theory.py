@@ -194,7 +194,7 @@ def stages(records: Sequence[Any]):
         left.set_title(f"{arm or action}; least label accuracy {labels:.3f}")
         right.set(xlabel="l/L", ylabel="eps(L,l)", title="attention that misses, every step")
         left.legend(fontsize=6)
-        right.legend(fontsize=6, ncols=2)
+        right.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
