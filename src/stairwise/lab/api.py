@@ -49,16 +49,18 @@ def tables(records: Sequence[StoredTrial]):
 
 def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
     """Draw a figure from records, in the house style; where some are missing, it says so in its corner."""
+    found = f"{len(records)} of {len(records) + missing} trials"
     with house_style():
-        if not missing:
-            return resolve(figure.draw)(list(records))
-        found = f"{len(records)} of {len(records) + missing} trials"
         try:
             drawn = resolve(figure.draw)(list(records))
-        except Exception as error:  # a drawing may need an arm that is not there
+        except Exception as error:
+            if not missing:
+                raise
+            # the drawing may need an arm that is not there
             raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
-        words = f"{found}; the others have not been run"
-        drawn.legend([], [], title=words, title_fontsize=6, loc="outside lower right")
+        if missing:
+            words = f"{found}; the others have not been run"
+            drawn.legend([], [], title=words, title_fontsize=6, loc="outside lower right")
         return drawn
 
 
