@@ -72,7 +72,7 @@ def against_size(records: Sequence[Any]):
     axes.set(
         yscale="log",
         xlabel="secret bits k",
-        ylabel="samples until all held-out sequences are right",
+        ylabel="samples until all is right",
         title=setting(records),
     )
     axes.set_xticks(sorted({record.config.task.size for record in records}))
