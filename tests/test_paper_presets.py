@@ -1,7 +1,12 @@
-"""The page of predicted hours is the one that the presets say."""
+"""Facts about the presets as a whole: the page of predicted hours is theirs, and no group is mostly empty."""
 
 import sys
+from collections import Counter
 from pathlib import Path
+
+import pytest
+
+from stairwise.lab import registry
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -11,3 +16,18 @@ def test_the_page_of_paper_presets_is_up_to_date(monkeypatch):
     from docs_site import paper_presets
 
     assert paper_presets.PAGE.read_text() == paper_presets.page(), "run docs/docs_site/paper_presets.py"
+
+
+EXPERIMENTS = [experiment for paper in registry.papers() for experiment in paper.experiments]
+
+
+@pytest.mark.parametrize("preset", ["gpu", "paper"])
+def test_groups_compute_little_that_nobody_asked_for(preset):
+    """A group computes as many trials as it is wide, however many there are."""
+    for experiment in EXPERIMENTS:
+        if experiment.study:
+            continue
+        group = experiment.preset(preset).group
+        programs = Counter(trial.program_key for trial in experiment.trials(preset))
+        computed = sum(-(-asked // group) * group for asked in programs.values())
+        assert computed <= 1.25 * programs.total(), f"{experiment.name}, preset {preset}: {computed} for {programs}"

@@ -8,6 +8,7 @@ import pytest
 from stairwise.lab.contract import Trial
 from stairwise.lab.execute import execute
 from stairwise.lab.plan import outstanding, plan, with_upstream
+from stairwise.lab.progress import Lines
 from stairwise.lab.store import Store
 from stairwise.train.loop import Interrupted
 from tests.lab.walking import PAPER, Walk
@@ -61,6 +62,16 @@ def test_a_group_on_one_program_equals_itself_with_other_companions(tmp_path):
     execute(trials[:1], Store.open(tmp_path / "one"), width=4)
     assert contents(Store.open(tmp_path / "all"), trials[0]) == contents(Store.open(tmp_path / "one"), trials[0])
     assert Store.open(tmp_path / "one").read(trials[0]).run["group_width"] == 4
+
+
+def test_a_group_that_is_mostly_empty_is_said_to_be(tmp_path, capsys):
+    trials = WALK.trials("quick", seeds=range(4))[:3]
+    for width in (5, 6):
+        execute(trials, Store.open(tmp_path / str(width)), width=width, progress=Lines())
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("a group of")]
+    assert warnings == [
+        "a group of 6 computes 6 trials where 3 are asked for; --group 3 is faster (and rounds differently)"
+    ]
 
 
 def test_a_later_experiment_starts_from_the_stored_weights_of_an_earlier_one(tmp_path):

@@ -104,6 +104,9 @@ def execute(
                     progress.finished(trial.label, "stored by another")
                 else:
                     own.append(trial)
+            if 2 * len(own) <= group.width:
+                idle = f"a group of {group.width} computes {group.width} trials where {len(own)} are asked for"
+                progress.warn(f"{idle}; --group {len(own)} is faster (and rounds differently)")
             for done in engine.run(Group(tuple(own), group.width)):
                 store.write(*done)
                 progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from stairwise.nn.fused import Packed, fits, fused
+
 Rotation = Callable[[Float[Array, "length heads head_width"]], Float[Array, "length heads head_width"]]
 Scale = float | Float[Array, ""]
 
@@ -70,6 +72,22 @@ def attend(
     attended = jax.nn.dot_product_attention(query, key, value, mask=mask[None])
     # there a query without visible keys averages all values
     return jnp.where(mask.any(axis=1)[:, None, None], attended, 0)
+
+
+def attend_packed(
+    packed: Packed, mask: Bool[Array, "#length length"] | None = None
+) -> Float[Array, "length heads head_width"]:
+    """`attend` on what one projection made; short sequences in half precision go through one kernel (`fused`)."""
+    if not fits(packed):
+        return attend_parts(packed, mask)
+    everyone = jnp.ones((len(packed), len(packed)), dtype=bool)
+    return fused(attend_parts, packed, everyone if mask is None else everyone & mask)
+
+
+def attend_parts(packed: Packed, mask: Bool[Array, "#length length"] | None) -> Float[Array, "length heads head_width"]:
+    """The same by products."""
+    query, key, value = jnp.moveaxis(packed, 1, 0)
+    return attend(query, key, value, mask)
 
 
 def dropout(x: Float[Array, "*shape"], rate: float, key: PRNGKeyArray | None) -> Float[Array, "*shape"]:
@@ -152,8 +170,7 @@ class MultiHeadAttention(eqx.Module):
         """Every position attends to the visible ones."""
         if key is not None and self.dropout > 0:
             return self.with_weights(x, mask, rotate=rotate, key=key)[0]
-        query, keys, value = self._project(x, rotate)
-        return self._merge(attend(query, keys, value, mask))
+        return self._merge(attend_packed(self._project(x, rotate), mask))
 
     def with_weights(
         self,
@@ -164,7 +181,7 @@ class MultiHeadAttention(eqx.Module):
         key: PRNGKeyArray | None = None,
     ) -> tuple[Float[Array, "length width"], Float[Array, "heads length length"]]:
         """The same, and the attention weights (head, query, key) as they were before dropout."""
-        query, keys, value = self._project(x, rotate)
+        query, keys, value = jnp.moveaxis(self._project(x, rotate), 1, 0)
         weights = attention_weights(query, keys, mask)
         return self._merge(weighted_values(dropout(weights, self.dropout, key), value)), weights
 
@@ -177,7 +194,7 @@ class MultiHeadAttention(eqx.Module):
         rotate: Rotation | None = None,
     ) -> tuple[Float[Array, "1 width"], Cache]:
         """What the last row of a causal call would be at `position`, from the cache of all positions before it."""
-        query, keys, value = self._project(x, rotate)
+        query, keys, value = jnp.moveaxis(self._project(x, rotate), 1, 0)
         cache = Cache(
             lax.dynamic_update_slice_in_dim(cache.keys, keys, position, axis=0),
             lax.dynamic_update_slice_in_dim(cache.values, value, position, axis=0),
@@ -185,9 +202,13 @@ class MultiHeadAttention(eqx.Module):
         seen = jnp.arange(cache.keys.shape[0], dtype=jnp.int32) <= position
         return self._merge(attend(query, cache.keys, cache.values, seen[None, :])), cache
 
-    def _project(self, x: Float[Array, "length width"], rotate: Rotation | None):
-        query, keys, value = jnp.moveaxis(self.qkv(x).reshape(len(x), 3, self.heads, -1), 1, 0)
-        return (query, keys, value) if rotate is None else (rotate(query), rotate(keys), value)
+    def _project(self, x: Float[Array, "length width"], rotate: Rotation | None) -> Packed:
+        packed = self.qkv(x).reshape(len(x), 3, self.heads, -1)
+        if rotate is None:
+            return packed
+        query, keys, value = jnp.moveaxis(packed, 1, 0)
+        turned = rotate(query)  # the query itself where positions turn nothing
+        return packed if turned is query else jnp.stack([turned, rotate(keys), value], axis=1)
 
     def _merge(self, attended: Float[Array, "length heads head_width"]) -> Float[Array, "length width"]:
         return self.out(attended.reshape(len(attended), -1))

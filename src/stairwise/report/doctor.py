@@ -30,6 +30,7 @@ def facts(root: str | None) -> dict[str, Any]:
         "device": device(),
         "first computation": {"right": exact, "seconds": round(time.monotonic() - began, 2)},
         "float64": {"right": third == 1 / 3},
+        "attention in bfloat16": {"right": _half_precision_error() < 0.05},
         "compiler": {"right": compiler.right(), "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")},
         "compilation cache": {"folder": cache, "megabytes": round(sum(map(os.path.getsize, files)) / 1e6, 1)},
         "versions": provenance.versions(),
@@ -38,6 +39,25 @@ def facts(root: str | None) -> dict[str, Any]:
         "extras": {extra: "installed" if installed(extra) else f"absent: {install(extra)}" for extra in EXTRAS},
         "store": {"folder": str(store.root), "trials": len(store.glance()), "damaged": len(store.damaged())},
     }
+
+
+def _half_precision_error() -> float:
+    """How far attention in bfloat16 (on a GPU: by our own kernels) and its gradient are from float32, at most."""
+    import jax
+    import jax.numpy as jnp
+
+    from stairwise.nn.attention import attend_packed, attention_mask
+
+    mask = attention_mask(33, causal=True)
+    packed = jax.random.normal(jax.random.key(0), (4, 33, 3, 2, 40), dtype=jnp.float32)
+
+    @jax.jit
+    def both(packed):
+        attended, back = jax.vjp(jax.vmap(lambda one: attend_packed(one, mask)), packed)
+        return attended.astype(jnp.float32), back(jnp.sin(attended))[0].astype(jnp.float32)
+
+    found, wanted = both(packed.astype(jnp.bfloat16)), both(packed)
+    return max(float(jnp.abs(a - b).max()) for a, b in zip(found, wanted, strict=True))
 
 
 def _plug_ins() -> dict[str, str]:
@@ -56,5 +76,5 @@ def doctor(root: str | None, *, as_json: bool) -> int:
             print(name)
             for key, value in values.items():
                 print(f"    {key:22} {value}")
-    right = all(found[name]["right"] for name in ("first computation", "float64", "compiler"))
+    right = all(found[name]["right"] for name in ("first computation", "float64", "attention in bfloat16", "compiler"))
     return 0 if right and not found["store"]["damaged"] else 1

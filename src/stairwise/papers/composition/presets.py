@@ -225,7 +225,7 @@ REPETITION = Experiment(
             seeds=3,
             note="two hops, which a CPU minute reaches",
         ),
-        "gpu": Preset(Encoder(), pools(10_000, 30_000, 100_000, 1_000_000, 0), seeds=5, group=13, hours=0.2),
+        "gpu": Preset(Encoder(), pools(10_000, 30_000, 100_000, 1_000_000, 0), seeds=5, group=5, hours=0.2),
         "paper": Preset(
             Encoder(steps=32_000),
             pools(10_000, 30_000, 100_000, 300_000, 1_000_000, 0),

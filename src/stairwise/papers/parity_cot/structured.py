@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from stairwise.nn.attention import MultiHeadAttention, attend
+from stairwise.nn.attention import MultiHeadAttention, attend, attend_packed, attention_mask
 from stairwise.nn.positions import LearnedPositions
 from stairwise.nn.transformer import Block, Norm, Transformer
 
@@ -46,7 +46,7 @@ def one_layer(
     """The stream behind the only layer, at the supervised rows."""
     length = len(table)
     asked = slice(first, first + rows)
-    query, key, value = projected(block.attention, norm(block.attention_norm, table))
+    query, key, value = jnp.moveaxis(projected(block.attention, norm(block.attention_norm, table)), 2, 0)
     wide = jnp.promote_types(query.dtype, jnp.float32)
     scale = query.shape[-1] ** 0.5
     scores = jnp.einsum("rahd,tchd->rathc", query[asked], key, preferred_element_type=wide) / scale
@@ -57,24 +57,21 @@ def one_layer(
     weights = jax.nn.softmax(jnp.where(visible[:, :, None], chosen, -jnp.inf), axis=2)
     one_hot = jax.nn.one_hot(tokens, 2, dtype=value.dtype)
     spread = weights.astype(value.dtype)[..., None] * one_hot[:, None, :, None, :]
-    mixed = jnp.einsum("brthc,tchd->brhd", spread, value)
-    stream = select(table[asked], tokens[:, asked]) + block.attention.out(mixed.reshape(*mixed.shape[:2], -1))
-    return perceptron(block, stream)
+    attended = jnp.einsum("brthc,tchd->brhd", spread, value)
+    return perceptron(block, select(table[asked], tokens[:, asked]) + merged(block.attention, attended))
 
 
 def first_layer(
     block: Block, table: Float[Array, "length 2 width"], tokens: Tokens
 ) -> Float[Array, "batch length width"]:
     """The stream behind the first of several layers: its projections come from the table."""
-    query, key, value = (select(part, tokens) for part in projected(block.attention, norm(block.attention_norm, table)))
-    stream = select(table, tokens) + mix(block.attention, query, key, value)
-    return perceptron(block, stream)
+    packed = select(projected(block.attention, norm(block.attention_norm, table)), tokens)
+    return perceptron(block, select(table, tokens) + mixed(block.attention, packed))
 
 
 def middle_layer(block: Block, stream: Float[Array, "batch length width"]) -> Float[Array, "batch length width"]:
-    query, key, value = projected(block.attention, norm(block.attention_norm, stream))
-    stream = stream + mix(block.attention, query, key, value)
-    return perceptron(block, stream)
+    packed = projected(block.attention, norm(block.attention_norm, stream))
+    return perceptron(block, stream + mixed(block.attention, packed))
 
 
 def last_layer(
@@ -89,7 +86,7 @@ def last_layer(
     key, value = (
         heads(block.attention, part) for part in jnp.split(normed @ weight[:, width:] + bias[width:], 2, axis=-1)
     )
-    stream = stream[:, asked] + mix(block.attention, query, key, value, first)
+    stream = stream[:, asked] + mixed_at(block.attention, query, key, value, first)
     return perceptron(block, stream)
 
 
@@ -117,9 +114,11 @@ def norm(layer: Norm, stream: Float[Array, "*places width"]) -> Float[Array, "*p
     return flat.reshape(stream.shape)
 
 
-def projected(attention: MultiHeadAttention, normed: Float[Array, "*places width"]):
-    """Queries, keys and values, each [..., head, head_width]."""
-    return (heads(attention, part) for part in jnp.split(attention.qkv(normed), 3, axis=-1))
+def projected(
+    attention: MultiHeadAttention, normed: Float[Array, "*places width"]
+) -> Float[Array, "*places 3 heads each"]:
+    """Queries, keys and values."""
+    return attention.qkv(normed).reshape(*normed.shape[:-1], 3, attention.heads, -1)
 
 
 def heads(attention: MultiHeadAttention, vectors: Float[Array, "*places width"]) -> Float[Array, "*places heads each"]:
@@ -132,15 +131,28 @@ def select(table: Float[Array, "length 2 *rest"], tokens: Tokens) -> Float[Array
     return jnp.where(bits, table[:, 1], table[:, 0])
 
 
-def mix(
+def mixed(
+    attention: MultiHeadAttention, packed: Float[Array, "batch length 3 heads each"]
+) -> Float[Array, "batch length width"]:
+    """Causal attention of all positions, and its output projection."""
+    mask = attention_mask(packed.shape[1], causal=True)
+    return merged(attention, jax.vmap(lambda one: attend_packed(one, mask))(packed))
+
+
+def mixed_at(
     attention: MultiHeadAttention,
     query: Float[Array, "batch queries heads each"],
     key: Float[Array, "batch length heads each"],
     value: Float[Array, "batch length heads each"],
-    first: int = 0,
+    first: int,
 ) -> Float[Array, "batch queries width"]:
-    """Causal attention of the positions first, first+1, ... to all before them, and its output projection."""
+    """The same of the positions first, first+1, ... to all before them."""
     place = jnp.arange(first, first + query.shape[1], dtype=jnp.int32)
     mask = jnp.arange(key.shape[1], dtype=jnp.int32) <= place[:, None]
-    mixed = jax.vmap(lambda q, k, v: attend(q, k, v, mask))(query, key, value)
-    return attention.out(mixed.reshape(*mixed.shape[:2], -1))
+    return merged(attention, jax.vmap(lambda q, k, v: attend(q, k, v, mask))(query, key, value))
+
+
+def merged(
+    attention: MultiHeadAttention, attended: Float[Array, "batch queries heads each"]
+) -> Float[Array, "batch queries width"]:
+    return attention.out(attended.reshape(*attended.shape[:2], -1))

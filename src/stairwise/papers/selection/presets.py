@@ -181,12 +181,12 @@ BEYOND = Experiment(
     figures=(Figure("fig-beyond", "Each switch: in distribution, longer, larger subsets", f"{HERE}.figures:switches"),),
     presets={
         "quick": Preset(QUICK, SWITCHES, seeds=2),
-        "gpu": Preset(replace(QUICK, steps=10_000, measure_every=100), SWITCHES, seeds=8, group=32),
+        "gpu": Preset(replace(QUICK, steps=10_000, measure_every=100), SWITCHES, seeds=8, group=16),
         "paper": Preset(
             replace(PAPER, steps=20_000),
             SWITCHES,
             seeds=5,
-            group=20,
+            group=10,
             hours=0.5,
             note="the switches at the paper's sizes",
         ),

@@ -150,12 +150,12 @@ REGIMES = descent(
     ),
     {
         "quick": Preset(replace(ROUNDED, samples=2**19, steps=6), REGIME_ARMS, seeds=3),
-        "gpu": Preset(replace(ROUNDED, samples=2**20, steps=12), REGIME_ARMS, seeds=16, group=64),
+        "gpu": Preset(replace(ROUNDED, samples=2**20, steps=12), REGIME_ARMS, seeds=16, group=16),
         "paper": Preset(
             replace(ROUNDED, task=Task(64, 16), samples=4_000_000, steps=12, rate=Rate(lam=10.9)),
             REGIME_ARMS,
             seeds=8,
-            group=32,
+            group=8,
             hours=0.2,
             note="twice the size",
         ),
