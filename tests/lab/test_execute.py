@@ -34,6 +34,12 @@ def test_a_change_overrides_every_arm_and_equal_trials_merge():
     assert [(trial.config.rate, trial.seed) for trial in merged] == [(0.2, 0), (0.2, 1)]
 
 
+def test_an_arm_that_a_change_makes_into_another_has_its_name():
+    arms = {trial.config.rate: trial.arm for trial in WALK.trials("quick")}
+    for rate, arm in arms.items():
+        assert {trial.arm for trial in WALK.trials("quick", changes={"rate": str(rate)})} == {arm}
+
+
 def test_what_a_trial_starts_from_comes_first():
     later = ONWARD.trials("quick")[0]
     assert [trial.experiment.id for trial in with_upstream([later])] == ["walk", "onward"]

@@ -98,14 +98,19 @@ class Experiment:
         return self.presets[name]
 
     def trials(self, preset: str, seeds: Sequence[int] | None = None, changes: Mapping[str, Any] | None = None):
-        """Every arm of a preset at every seed. A change overrides an arm's own value; equal trials merge."""
+        """Every arm of a preset at every seed. A change overrides an arm's own value; equal trials merge.
+
+        Where a change makes one arm into another (`--samples 0` of arms that differ in samples), it is called so.
+        """
         chosen = self.preset(preset)
         seeds = range(chosen.seeds) if seeds is None else seeds
+        plain = {arm: update(chosen.config, fields) for arm, fields in chosen.arms.items()} if changes else {}
         trials: dict[str, Trial] = {}
         for arm, fields in chosen.arms.items():
             config = update(chosen.config, {**fields, **(changes or {})})
+            name = next((other for other, own in plain.items() if own == config), arm)
             for seed in seeds:
-                trial = Trial(self, config, seed, arm)
+                trial = Trial(self, config, seed, name)
                 trials.setdefault(trial.digest, trial)
         return list(trials.values())
 

@@ -11,7 +11,7 @@ skipped          not checked: its tier was not asked for, or its trials are not 
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Verdict:
     """What a check found: `measured` against `required`, and the margin between them (a ratio, above 1 is good).
 
     `details` is a small table (a list of flat dictionaries); `hypotheses` names those of the statement that the
-    chosen sizes violate (empty when all are met).
+    chosen sizes violate (empty when all are met); `direction` is <= or >=, the side of `required` that is good.
     """
 
     status: str
@@ -33,6 +33,7 @@ class Verdict:
     note: str = ""
     hypotheses: tuple[str, ...] = ()
     details: tuple[Mapping[str, Any], ...] = ()
+    direction: str = ""
 
     def __post_init__(self):
         if self.status not in STATUSES:
@@ -55,14 +56,16 @@ class Verdict:
         """
         measured, required = float(measured), float(required)
         margin = _ratio(required, measured)
-        return Verdict("holds" if measured <= required else otherwise, measured, required, margin, **more)
+        status = "holds" if measured <= required else otherwise
+        return Verdict(status, measured, required, margin, direction="<=", **more)
 
     @staticmethod
     def at_least(measured: float, required: float, *, otherwise: str = "fails", **more: Any) -> "Verdict":
         """Holds when measured >= required; NaN never does."""
         measured, required = float(measured), float(required)
         margin = _ratio(measured, required)
-        return Verdict("holds" if measured >= required else otherwise, measured, required, margin, **more)
+        status = "holds" if measured >= required else otherwise
+        return Verdict(status, measured, required, margin, direction=">=", **more)
 
     @staticmethod
     def reported(measured: float, **more: Any) -> "Verdict":
@@ -94,20 +97,19 @@ class Verdict:
         notes = dict.fromkeys(verdict.note for verdict in verdicts.values() if verdict.note)
         return dataclasses.replace(first, details=tuple(rows), hypotheses=hypotheses, note="; ".join(notes))
 
+    def with_rows(self, rows: Iterable[Mapping[str, Any]], note: str = "") -> "Verdict":
+        """The same with more details, and another note if one is given."""
+        return dataclasses.replace(self, details=(*self.details, *rows), note=note or self.note)
+
     def __str__(self) -> str:
         parts = [self.status]
         if self.measured is not None:
             parts.append(f"measured {self.measured:.4g}")
         if self.required is not None:
-            sign = "<=" if self.margin is None or self._upper else ">="
-            parts.append(f"required {sign} {self.required:.4g}")
+            parts.append(f"required {self.direction} {self.required:.4g}")
         if self.margin is not None:
             parts.append(f"margin {self.margin:.3g}x")
         return "  ".join(parts)
-
-    @property
-    def _upper(self) -> bool:
-        return self.margin == _ratio(self.required or 0.0, self.measured or 0.0)
 
 
 def _ratio(good: float, bad: float) -> float | None:

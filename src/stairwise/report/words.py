@@ -49,29 +49,12 @@ def margin(verdict: Verdict) -> str:
 
 
 def required(verdict: Verdict) -> str:
-    """The pass line, with its direction where the margin or a verdict that holds gives it away.
+    """The pass line and its direction.
 
-    >>> required(Verdict.at_most(1, 2)), required(Verdict.at_least(1, 2)), required(Verdict.at_most(0, 2))
-    ('<= 2', '>= 2', '<= 2')
+    >>> required(Verdict.at_most(1, 2)), required(Verdict.at_least(2, 2)), required(Verdict("refuted", 1, 2))
+    ('<= 2', '>= 2', '2')
     """
-    if verdict.required is None:
-        return "-"
-    return f"{_direction(verdict)}{verdict.required:.4g}"
-
-
-def _direction(verdict: Verdict) -> str:
-    measured, line = verdict.measured, verdict.required
-    if measured is None or line is None:
-        return ""
-    if verdict.margin is None:
-        if verdict.status != "holds":
-            return ""
-        return "<= " if measured <= line else ">= "
-    if measured and verdict.margin == line / measured:
-        return "<= "
-    if line and verdict.margin == measured / line:
-        return ">= "
-    return ""
+    return "-" if verdict.required is None else f"{verdict.direction} {verdict.required:.4g}".strip()
 
 
 def duration(value: Any) -> str:

@@ -55,10 +55,7 @@ def _head_by_head(records: Sequence[Any], key_query_step: Any) -> Verdict:
         "off the plateau": Verdict.at_most(max(row["off the plateau"] for row in rows), PLATEAU, **no),
         "pairs": Verdict.at_least(min(row["pairs"] for row in rows), PAIRS, **no),
     }
-    verdict = Verdict.worst(checks)
-    return Verdict(
-        verdict.status, verdict.measured, verdict.required, verdict.margin, details=(*verdict.details, *rows)
-    )
+    return Verdict.worst(checks).with_rows(rows)
 
 
 @LEDGER.empirical(
@@ -100,12 +97,8 @@ def mixture_helps_a_standard_transformer(records: Sequence[Any]) -> Verdict:
         note = "a net of this size does not learn 4 hops in these few steps; the gpu preset decides"
         return Verdict("reported", min(mixed), details=tuple(rows), note=note)
     no = {"otherwise": "not-reproduced"}
-    verdict = Verdict.worst(
-        {
-            "mixture": Verdict.at_least(min(mixed), LEARNED, **no),
-            "4 hops only": Verdict.at_most(max(alone), 1 / config.task.alphabet + CHANCE, **no),
-        }
-    )
-    return Verdict(
-        verdict.status, verdict.measured, verdict.required, verdict.margin, details=(*verdict.details, *rows)
-    )
+    checks = {
+        "mixture": Verdict.at_least(min(mixed), LEARNED, **no),
+        "4 hops only": Verdict.at_most(max(alone), 1 / config.task.alphabet + CHANCE, **no),
+    }
+    return Verdict.worst(checks).with_rows(rows)

@@ -134,14 +134,7 @@ def names_go_further(records: Sequence[Any]) -> Verdict:
     }
     verdict = Verdict.worst(checks)
     note = ", ".join(f"{kind}, L={length}: {value:.2f}" for (kind, length), value in beyond.items())
-    return Verdict(
-        verdict.status,
-        verdict.measured,
-        verdict.required,
-        verdict.margin,
-        note=f"exact match at 2L: {note}",
-        details=(*verdict.details, *runs.table(records)),
-    )
+    return verdict.with_rows(runs.table(records), note=f"exact match at 2L: {note}")
 
 
 @LEDGER.empirical(

@@ -73,7 +73,7 @@ def cyclic_beats_symmetric(records: Sequence[Any]) -> Verdict:
     note += f" [{deciding['low']:.3f}, {deciding['high']:.3f}]" + "".join(f"; {other}" for other in others)
     verdict = Verdict.at_least(deciding["difference"], APART, details=tuple(rows), note=note, **NO)
     if verdict.status == "holds" and deciding["low"] <= 0:
-        return Verdict("not-reproduced", verdict.measured, APART, details=tuple(rows), note=f"{note}; interval holds 0")
+        return replace(verdict, status="not-reproduced", margin=None, note=f"{note}; interval holds 0")
     return verdict
 
 

@@ -121,7 +121,7 @@ def success(records: Sequence[Any]):
             budget, label = group[0].config.budget, f"k={size} ({len(group)} runs)"
             success_curve(axes, hits(group), budget, colour(number), label)
         axes.set(xscale="log", xlabel="samples", ylim=(-0.03, 1.03), title=chain_text(cot))
-        axes.legend(loc="lower right", fontsize=6)
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)
     panels[0].set_ylabel("share of runs that have succeeded")
     figure.suptitle(setting(records), fontsize=7)
     return figure

@@ -1,6 +1,6 @@
 """The empirical claims: what each experiment is expected to show, with pass lines."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,13 +29,6 @@ def at_least(measured: float, required: float) -> Verdict:
 def none(measured: float) -> Verdict:
     """Holds when a share of failures is exactly 0."""
     return at_most(measured, 0.0)
-
-
-def with_rows(checks: Mapping[str, Verdict], rows: Sequence[Mapping[str, Any]], note: str = "") -> Verdict:
-    """The worst of the checks, with the measured table behind them."""
-    worst = Verdict.worst(checks)
-    details = (*worst.details, *rows)
-    return Verdict(worst.status, worst.measured, worst.required, worst.margin, details=details, note=note)
 
 
 def grouped(records: Sequence[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
@@ -72,7 +65,9 @@ def one_step_learns(records: Sequence[Any]) -> Verdict:
         "root sup error": at_most(highest(records, "root sup"), 0.05),
         "nodes without their children": none(1 - lowest(records, "support")),
     }
-    return with_rows(checks, finals(records, "root sup", "nodes sup", "accuracy", "imbalance", "root logit"))
+    return Verdict.worst(checks).with_rows(
+        finals(records, "root sup", "nodes sup", "accuracy", "imbalance", "root logit")
+    )
 
 
 @LEDGER.empirical(
@@ -94,7 +89,7 @@ def boundary_below_square(records: Sequence[Any]) -> Verdict:
         "upper end of the exponent": at_most(law.exponent.high, 2.0),
         "failures at the largest n": none(1 - float(share[:, -1].min())),
     }
-    return with_rows(checks, rows, note)
+    return Verdict.worst(checks).with_rows(rows, note)
 
 
 @LEDGER.empirical(
@@ -120,7 +115,7 @@ def error_falls_as_inverse_samples(records: Sequence[Any]) -> Verdict:
         "slope away from -1": at_most(abs(slope + 1), 0.25),
         "error over law": at_most(float(max(ratio, 1 / ratio)), 1.5),
     }
-    return with_rows(checks, rows, f"slope {slope:.3f}; median of error over law {ratio:.3f}")
+    return Verdict.worst(checks).with_rows(rows, f"slope {slope:.3f}; median of error over law {ratio:.3f}")
 
 
 @LEDGER.empirical(
@@ -133,7 +128,7 @@ def large_dimensions(records: Sequence[Any]) -> Verdict:
         "wrong answers": none(1 - lowest(records, "accuracy")),
         "root sup error": at_most(highest(records, "root sup"), 0.05),
     }
-    return with_rows(checks, finals(records, "root sup", "nodes sup", "accuracy", "imbalance", "leakage"))
+    return Verdict.worst(checks).with_rows(finals(records, "root sup", "nodes sup", "accuracy", "imbalance", "leakage"))
 
 
 @LEDGER.empirical(
@@ -151,7 +146,7 @@ def u_shaped(records: Sequence[Any]) -> Verdict:
     }
     best = min(medians, key=lambda lam: medians[lam])
     rows = [{"lam": lam, "median root sup": value} for lam, value in medians.items()]
-    return with_rows(checks, rows, f"smallest at lam = {best:g}")
+    return Verdict.worst(checks).with_rows(rows, f"smallest at lam = {best:g}")
 
 
 @LEDGER.empirical(
@@ -168,7 +163,7 @@ def links_compared(records: Sequence[Any]) -> Verdict:
         "root sup of the others": at_most(highest(good, "root sup"), 0.5),
         "requ(2.1) over poly4": at_least(medians["requ(2.1)"] / medians["poly4"], 10.0),
     }
-    return with_rows(checks, finals(at_nine, "root sup", "accuracy", "root logit", "nominal logit"))
+    return Verdict.worst(checks).with_rows(finals(at_nine, "root sup", "accuracy", "root logit", "nominal logit"))
 
 
 @LEDGER.empirical(
@@ -190,7 +185,7 @@ def tolerates_noise(records: Sequence[Any]) -> Verdict:
         "root sup at C >= .2": at_least(lowest(large, "root sup"), 1.0),
         "saturating: error at C = 1 over C = 0": at_most(max(ratios), 2.0),
     }
-    return with_rows(checks, finals(records, "root sup", "accuracy"))
+    return Verdict.worst(checks).with_rows(finals(records, "root sup", "accuracy"))
 
 
 # --- several steps ----------------------------------------------------------------------------------------------------
@@ -227,7 +222,7 @@ def climbs_the_staircase(records: Sequence[Any]) -> Verdict:
         checks["integers: root sup"] = at_most(max(row["root sup"] for row in integer), 1e-3)
     if saturating:
         checks["saturating: runs off eq. (11)"] = none(1 - float(np.mean([row["eq11"] for row in saturating])))
-    return with_rows(checks, rows)
+    return Verdict.worst(checks).with_rows(rows)
 
 
 @LEDGER.empirical(
@@ -245,7 +240,7 @@ def ablations_fail(records: Sequence[Any]) -> Verdict:
     checks = {f"integers, failures: {name}": none(1 - solved[f"integers: {name}"]) for name in whole}
     checks |= {f"integers, solved: {name}": none(solved[f"integers: {name}"]) for name in broken}
     checks["integers, solved: no filter"] = at_most(solved["integers: no filter"], 0.5)
-    return with_rows(checks, rows)
+    return Verdict.worst(checks).with_rows(rows)
 
 
 @LEDGER.empirical(
@@ -272,7 +267,7 @@ def regimes_differ(records: Sequence[Any]) -> Verdict:
         "Theorem 7, wrong after log2 k steps": none(1 - accuracies(theorem, height).min()),
         "Theorem 7, wrong at the end": none(1 - accuracies(theorem, -1).min()),
     }
-    return with_rows(checks, finals(records, "accuracy", "loss", "root sup", "abstain"))
+    return Verdict.worst(checks).with_rows(finals(records, "accuracy", "loss", "root sup", "abstain"))
 
 
 @LEDGER.empirical(
@@ -291,7 +286,7 @@ def adam_regimes(records: Sequence[Any]) -> Verdict:
         "generated at .3, mean": at_most(float(stuck), 0.75),
         "no chain of thought, best": at_most(highest(regimes["no chain of thought"], "accuracy"), CHANCE),
     }
-    return with_rows(checks, finals(records, "accuracy", "loss"))
+    return Verdict.worst(checks).with_rows(finals(records, "accuracy", "loss"))
 
 
 # --- hardness ---------------------------------------------------------------------------------------------------------
@@ -317,4 +312,4 @@ def oracle_hides(records: Sequence[Any]) -> Verdict:
         "loss less its bound": at_least(min(row["loss"] - row["loss bound"] for row in hidden), 0.0),
         "0-1 error": at_least(min(row["zero-one"] for row in hidden), 0.49),
     }
-    return with_rows(checks, rows, "the Chebyshev bound on Pr(Q) is vacuous where it is below 0")
+    return Verdict.worst(checks).with_rows(rows, "the Chebyshev bound on Pr(Q) is vacuous where it is below 0")

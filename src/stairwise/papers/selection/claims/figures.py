@@ -255,7 +255,4 @@ def trained_nets_respect_the_bound(records: Sequence[Any]) -> Verdict:
         checks["widest nets: risk over trivial"] = Verdict.at_most(
             min(wide) / trivial, 0.01, otherwise="not-reproduced"
         )
-    verdict = Verdict.worst(checks)
-    return Verdict(
-        verdict.status, verdict.measured, verdict.required, verdict.margin, details=(*verdict.details, *rows)
-    )
+    return Verdict.worst(checks).with_rows(rows)
