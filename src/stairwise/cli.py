@@ -2,10 +2,11 @@
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from stairwise.lab.config import ConfigError, Field, leaves
 from stairwise.lab.contract import TIERS
@@ -15,8 +16,19 @@ EPILOG = """Config fields are flags of their own: stairwise run selection/online
 (stairwise run EXPERIMENT --help lists them). The store is --store, else $STAIRWISE_STORE, else ./stairwise-store."""
 
 
+class Parser(argparse.ArgumentParser):
+    """Refuses in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        words = re.fullmatch(r"argument .*?([a-z][\w-]*): invalid (int|float) value: '(.*)'", message, re.DOTALL)
+        if words:
+            kind = "a whole number" if words[2] == "int" else "a number"
+            raise ConfigError(f"{words[1]}={words[3]} must be {kind} ({self.prog} --help)")
+        raise ConfigError(f"{message} ({self.prog} --help)")
+
+
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="stairwise",
         description="Results on how transformers learn step-by-step reasoning, executable.",
         epilog=EPILOG,
@@ -337,7 +349,7 @@ def _field_help(command: argparse.ArgumentParser, name: str, target: str) -> int
 
 def _field_line(field: Field) -> str:
     kind = getattr(field.kind, "__name__", "list")
-    default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+    default = ",".join(map(str, field.default)) or "none" if isinstance(field.default, tuple) else field.default
     limits = f", {field.range}" if field.range else ""
     choices = f", one of {', '.join(field.metadata['choices'])}" if field.metadata.get("choices") else ""
     return (

@@ -62,7 +62,10 @@ def _run(options, fields) -> int:
         command=command,
         save_every=options.save_every,
     )
-    summary.result(result, time.monotonic() - began, options.json)
+    given = {"preset": options.preset if options.preset != "quick" else None, "seeds": options.seeds}
+    given |= {"store": options.store} | fields
+    flags = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
+    summary.result(result, time.monotonic() - began, options.json, shlex.join(flags))
     return 0
 
 
@@ -137,6 +140,7 @@ def _gc(options, fields) -> int:
 
 
 def _verify(options, fields) -> int:
+    from stairwise.lab import registry
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.store import Store
     from stairwise.lab.verify import verify
@@ -144,6 +148,9 @@ def _verify(options, fields) -> int:
     from stairwise.report import text
 
     _check_seed(options.seed)
+    presets = {name: None for paper in registry.papers() for each in paper.experiments for name in each.presets}
+    if options.preset not in presets:
+        raise ConfigError(f"preset={options.preset} must be one of {', '.join(presets)}")
     check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)
     planned = [row.claim for row in check]  # bad input is refused here, before the store is made
     if options.dry_run:

@@ -15,6 +15,8 @@ def bench(options: Namespace) -> int:
     if options.growth is not None:
         return growing(options)
     out = output(options.out, (".json",))
+    if options.limit is not None and not options.limit > 0:
+        raise ConfigError(f"limit={options.limit:g} must be above 0 seconds")
     settings = Settings(options.device, options.repeats, options.compile, options.tiny)
     names = run.chosen(options.targets)
     run.check(settings)

@@ -46,7 +46,10 @@ def option(
     choices: tuple[str, ...] = (),
     numeric: bool = False,
 ) -> Any:
-    """A documented, range-checked field; `low` and `high` are inclusive, `above` and `below` are not."""
+    """A documented, range-checked field; `low` and `high` are inclusive, `above` and `below` are not.
+
+    A list that has values by default must have some.
+    """
     metadata = {
         "help": help,
         "low": low,
@@ -55,6 +58,7 @@ def option(
         "below": below,
         "choices": choices,
         "numeric": numeric,
+        "some": isinstance(default, tuple) and len(default) > 0,
     }
     if isinstance(default, Config):
         return dataclasses.field(default_factory=lambda: default, metadata=metadata)
@@ -244,6 +248,9 @@ def _coerce(name: str, value: Any, kind: Any, metadata: Mapping[str, Any]) -> An
     if typing.get_origin(kind) is tuple:
         if not isinstance(value, (tuple, list)):
             raise ConfigError(f"{shown} must be {_kind_text(kind)}")
+        if not value and metadata.get("some"):
+            each = f", each {_range_text(metadata)}" if _range_text(metadata) else ""
+            raise ConfigError(f"{name}=[] must have at least one value{each}")
         item = typing.get_args(kind)[0]
         return tuple(_coerce(name, part, item, metadata) for part in value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
@@ -267,7 +274,12 @@ def _check_range(shown: str, value: float, metadata: Mapping[str, Any]) -> None:
     inside &= above is None or value > above
     inside &= below is None or value < below
     if not inside or abs(value) >= 2**63:
-        raise ConfigError(f"{shown} must be {_range_text(metadata) or 'a finite number'}")
+        parts = [
+            "" if math.isfinite(value) else "finite",
+            _range_text(metadata),
+            "below 2^63 in size" if inside else "",
+        ]
+        raise ConfigError(f"{shown} must be {' and '.join(part for part in parts if part)}")
 
 
 def _range_text(metadata: Mapping[str, Any]) -> str:

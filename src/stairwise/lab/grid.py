@@ -89,6 +89,8 @@ def _range(field: Field, text: str) -> list[Any]:
     first, last, step = parse(field, ends[0]), parse(field, ends[1]), one_line(ends[2].strip())
     if not (math.isfinite(first) and math.isfinite(last)):
         raise ConfigError(f"{shown} must have finite ends")
+    if step.startswith(("log", "x")) and not (first > 0 and last > 0):
+        raise ConfigError(f"{shown}: both ends must be above 0 in a range by factors")
     try:
         if step.startswith("log"):
             values = _logarithmic(first, last, int(step.removeprefix("log")))

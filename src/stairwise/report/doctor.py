@@ -74,7 +74,7 @@ def doctor(root: str | None, *, as_json: bool) -> int:
     else:
         for name, values in found.items():
             print(name)
-            for key, value in values.items():
-                print(f"    {key:22} {value}")
+            for key, value in (values or {"none": ""}).items():
+                print(f"    {key:22} {value}".rstrip())
     right = all(found[name]["right"] for name in ("first computation", "float64", "attention in bfloat16", "compiler"))
     return 0 if right and not found["store"]["damaged"] else 1

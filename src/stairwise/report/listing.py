@@ -16,6 +16,7 @@ from stairwise.lab.store import Store, StoredRun
 from stairwise.report.words import flat, seconds_of
 
 # what run.json says about the ending and the files, not about how the trial was made
+STATUSES = ("finished", "reached", "censored", "diverged", "failed")  # of trials
 NOT_PROVENANCE = ("format", "files", "status", "message", "timing")
 
 
@@ -149,6 +150,8 @@ class Filter:
             raise ConfigError(f"last={last} must be at least 1")
         if preset is not None and (status or where):
             raise ConfigError(f"preset={preset} selects runs; status and where select trials")
+        if status is not None and status not in STATUSES:
+            raise ConfigError(f"status={status} must be one of {', '.join(STATUSES)}")
         pairs = []
         for word in where or ():
             path, _, value = word.partition("=")

@@ -86,7 +86,8 @@ def final_metrics(result: Result) -> list[dict[str, Any]]:
     return rows
 
 
-def result(result: Result, seconds: float, as_json: bool) -> None:
+def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> None:
+    """`flags` are those with which a figure command finds the same trials."""
     rows = final_metrics(result)
     statuses = [record.status for record in result.records]
     if as_json:
@@ -101,8 +102,9 @@ def result(result: Result, seconds: float, as_json: bool) -> None:
     for row in rows:
         if row["arm"] != arm:
             arm = row["arm"]
-            print(f"  {arm or 'final values'} (median over {row['seeds']} seeds, lowest to highest)")
+            count = "1 seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
+            print(f"  {arm or 'final values'} (median over {count}, lowest to highest)")
         print(f"    {row['metric']:{width}}  {row['median']:<10.4g} {row['lowest']:.4g} .. {row['highest']:.4g}")
     figures = [f"{figure.paper}/{figure.id}" for figure in result.experiment.figures]
     if figures:
-        print(f"  figures: {', '.join(f'stairwise figure {name}' for name in figures)}")
+        print(f"  figures: {', '.join(f'stairwise figure {name} {flags}'.rstrip() for name in figures)}")

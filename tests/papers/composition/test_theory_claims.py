@@ -136,6 +136,9 @@ def test_a_bound_that_says_nothing_is_vacuous(id, sizes):
         ("lem37-const", {"first": 2}, "first=2 must be at most 1 for a layer between it and the last"),
         ("lem35", {"task.blocks": 4}, "task.blocks=4 must be at least 8 for a later layer"),
         ("rem11", {"samples": 10}, "samples=10 must be 0"),
+        ("rem6", {"task.alphabet": 2}, "task.alphabet=2 must be at least 3"),
+        ("lem29", {"betas": (10.0,)}, "betas=(10.0,) must be at least two sharpnesses"),
+        ("lem32", {"task.blocks": 1}, "task.blocks=1 must be at least 2 for step 2"),
         ("lem16", {"samples": (1,)}, "samples=1 must be at least 2"),
     ],
 )
@@ -147,6 +150,32 @@ def test_sizes_that_cannot_be_checked_are_refused_in_one_line(id, sizes, line):
 
 
 SMALL = {"task.blocks": 2, "task.alphabet": 2}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("id", "sizes", "status", "said"),
+    [
+        ("thm5-small", {"blocks": 1000, "alphabet": 5}, "holds", ""),
+        ("thm5", {"blocks": 2, "alphabet": 13, "r": 6}, "vacuous", "r=6 needs 2 (2r/N)^{k/2} < 1 (tau^2)"),
+        ("cor13", {"alphabet": 8}, "vacuous", "r=1"),
+        ("lem10", {"samples": 1}, "vacuous", "samples=1 must be at least 5"),
+        ("lem10", {"samples": 5, "task.blocks": 8}, "holds", ""),
+        ("lem16", {"task.blocks": 1, "task.alphabet": 2}, "holds", ""),
+        ("lem16", {"task.blocks": 2, "task.alphabet": 3}, "holds", ""),
+        ("lem20", SMALL, "holds", ""),
+        ("thm9", {"margin": 10.0, "task.blocks": 2, "task.moved": 1}, "holds", ""),
+        ("thm9", {"margin": 1.0, "task.blocks": 2, "task.moved": 1}, "vacuous", "margin=1 must be larger"),
+        ("lem29", {"task.blocks": 2, "betas": (0.5, 1.0, 2.0)}, "vacuous", "must be at most 0.1"),
+    ],
+)
+def test_odd_sizes_have_a_verdict_that_says_why(id, sizes, status, said):
+    verdict = check(id, sizes)
+    json.dumps([dict(row) for row in verdict.details], allow_nan=False)
+    assert verdict.status == status, verdict
+    assert said in "; ".join((verdict.note, *verdict.hypotheses))
+
+
 WRONG = (
     ("lem10", "inner", "inner_product", lambda right: right + 1, {}),
     ("sq-spectrum", "spectrum", "gram_eigenvalue", lambda right: right * 2, {}),

@@ -44,6 +44,17 @@ def test_too_small_a_step_is_no_evidence_against_the_lemma():
     assert verdict.status in ("holds", "vacuous")
 
 
+@pytest.mark.parametrize("id", ["lem32", "lem34"])
+def test_attention_that_leaks_nothing_is_within_the_bound(id):
+    assert check(id, {"task.blocks": 2, "task.alphabet": 2}).status == "holds"
+
+
+def test_plateaus_of_too_few_samples_are_no_evidence():
+    verdict = check("plateau", {"task.blocks": 2, "task.alphabet": 2, "samples": 3})
+    assert verdict.status == "vacuous"
+    assert "samples=3" in verdict.hypotheses[0]
+
+
 def test_a_wrong_plateau_is_noticed(monkeypatch):
     monkeypatch.setattr(population, "plateau", lambda alphabet, beta0: math.log(alphabet) - 0.5)
     assert check("plateau", RUN).status == "fails"

@@ -200,3 +200,22 @@ def test_the_constants_of_the_staircase_lie_in_their_range_only_without_the_prin
     assert corrected.max() <= 2 * 4.0 * 0.7 * (1 + 1e-12)
     assert corrected.min() >= 4.0 * 0.7 / 2
     assert staircase.level_constants_printed(ends, 4.0, 0.7, 1.0).max() > 2 * 4.0 * 0.7
+
+
+@pytest.mark.parametrize("slope", [2.0001, 2.001, 2.01])
+def test_remainders_of_a_link_that_bends_close_to_zero_are_taken_there(slope):
+    """Behind its corner a the link is straight: the rests are c (t-a)^2 and 2c (t-a), largest at 2a and 3a/2."""
+    corner, curvature = 1 - 2 / slope, slope**2 / (2 * (slope - 2))
+    found = links.remainders(make_link("requ", slope))
+    assert found.fourth == pytest.approx(curvature / (16 * corner**2), rel=1e-4)
+    assert found.third == pytest.approx(8 * curvature / (27 * corner**2), rel=1e-4)
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3, 8, 60, 900])
+def test_the_uninformative_chance_keeps_its_digits(inputs):
+    """Of one node over two bits: 1 - P(no bad vector among two and their sum), counted in whole numbers."""
+    total = 2**inputs
+    good = (total - 1) * (total - 1) - (total - 2 if inputs > 1 else 0)  # pairs without the bad one whose sum it is not
+    children = np.array([[0, 1]])
+    wanted = (total**2 - good) / total**2
+    assert bounds.uninformative_chance(children, 2, inputs) == pytest.approx(wanted, rel=1e-12)

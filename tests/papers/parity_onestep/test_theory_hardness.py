@@ -158,3 +158,14 @@ def test_the_squared_loss_of_hidden_parities_obeys_its_bound_for_any_predictor()
             chance = len(hidden) / len(losses)
             assert losses[hidden].sum() / len(losses) >= bounds.hidden_losses(chance, magnitude).squared
             assert hiding.sup_errors(cls, f)[hidden].sum() / len(losses) >= chance
+
+
+@pytest.mark.parametrize(("bits", "size", "samples"), [(8, 4, 1), (8, 4, 100), (10, 5, 30), (9, 4, 50)])
+def test_the_largest_eigenvalue_is_that_of_the_matrix(bits, size, samples):
+    """At k = d/2 the parities of odd inputs are orthogonal to all ones: no start for a search."""
+    codes = spectrum.subset_codes(bits, size)
+    for seed in range(10):
+        x = np.random.default_rng(seed).choice(np.array([-1, 1]), size=(samples, bits))
+        density = spectrum.histogram(x)
+        wanted = np.linalg.eigvalsh(spectrum.gram(density, codes))[-1]
+        assert spectrum.largest_eigenvalue(density, codes) == pytest.approx(wanted, rel=1e-9)

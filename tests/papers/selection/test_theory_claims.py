@@ -1,5 +1,6 @@
 """The ledger of the theory: every statement once, at sizes of its own and of the user, with one line for bad sizes."""
 
+import pkgutil
 import subprocess
 import sys
 
@@ -208,6 +209,14 @@ def test_a_false_conclusion_outside_the_hypotheses_says_nothing():
         ("cor3.6", {"test_length": 3}, "test_sparsity=3 must be below test_length=3"),
         ("thm3.5", {"task.length": 700, "task.width": 2}, "task.width=2 times task.length=700 must be at most 1200"),
         ("thm3.5", {"task.length": 100, "task.sparsity": 9}, "task.sparsity=9 has 1902231808400 subsets"),
+        ("thm3.1-stages", {"accuracy": 100.0}, "accuracy=100 must be below 45"),
+        ("thm3.1-stages", {"accuracy": 1e-30}, "accuracy=1e-30 must be at least 1e-09"),
+        ("ih1", {"accuracy": 1e4}, "accuracy=10000 must be below 38.8889"),
+        ("corE16", {"accuracy": 1e4}, "accuracy=10000 must be below 49.25"),
+        ("eq6", {"learning_rate": 1e-9, "horizon": 1e6}, "horizon=1e+06 must be 100 to 500000 steps of learning_rate"),
+        ("eq6", {"learning_rate": 1.0, "horizon": 1.0}, "horizon=1 must be 100 to 500000 steps of learning_rate=1"),
+        ("lemD1", {"encoding_width": 1, "task.sparsity": 1}, "encoding_width=1 must be at least 4 for task.length=8"),
+        ("defA1-rip", {"encoding_width": 1, "task.sparsity": 1}, "encoding_width=1 must be at least 4"),
         ("lemA2", {"encoding_widths": (64,)}, "encoding_widths=(64,) must be at least two widths"),
     ],
 )
@@ -218,10 +227,39 @@ def test_sizes_that_cannot_be_checked_are_refused_in_one_line(id, sizes, line):
     assert "\n" not in str(refused.value)
 
 
-def test_a_claim_can_fail():
-    claims = theory()
-    with jax.enable_x64(True):
-        late = update(claims["sharp-rate"].cases[0], {"horizon": 100.0})  # far too early for the late law
-        assert claims["sharp-rate"].check(late, 0).status == "fails"
-        early = update(claims["ood-ratio"].cases[0], {"horizon": 1e5})
-        assert claims["ood-ratio"].check(early, 0).status == "fails"
+@pytest.mark.parametrize(
+    ("id", "sizes", "status", "named"),
+    [
+        ("lemA3", {"task.length": 3, "task.sparsity": 1, "encoding_width": 8}, "holds", "delta=0.5 must be below 1/2"),
+        ("lemA3", {"task.length": 2, "task.sparsity": 1, "encoding_width": 4}, "holds", "delta=1 must be below 1/2"),
+        ("defA1-rip", {"task.length": 2, "task.sparsity": 1, "encoding_width": 4}, "holds", ""),
+        ("defA1-rip", {"task.length": 2, "task.sparsity": 1, "encoding_width": 2}, "vacuous", ""),
+        ("defA1-rip", {"task.length": 3, "encoding_width": 4, "threshold": 0.1}, "vacuous", ""),
+        ("lemD5", {"learning_rate": 100.0, "steps": 20}, "vacuous", "learning_rate=100 magnifies rounding"),
+        ("lemD5", {"attention_scale": 50.0, "steps": 5}, "holds", ""),
+        ("lemE5", {"attention_scale": 50.0}, "holds", ""),
+        ("thm3.1-stages", {"task.sparsity": 19, "accuracy": 1.0}, "vacuous", "task.sparsity=19 must be below"),
+        ("thm3.1-stages", {"accuracy": 1e-9}, "holds", ""),
+        ("eq6", {"learning_rate": 0.1}, "holds", "learning_rate=0.1 must be at most 1/(20 d^2)=0.002"),
+        ("sharp-rate", {"task.length": 2000}, "vacuous", "horizon=1e+06 is too early"),
+        ("sharp-rate", {"task.length": 1000, "task.sparsity": 999, "task.width": 1}, "vacuous", "is too early"),
+        ("sharp-rate", {"horizon": 1.0}, "vacuous", "horizon=1 is too early"),
+        ("ood-ratio", {"horizon": 1.0}, "vacuous", "horizon=1 is too early"),
+        ("ood-ratio", {"test_length": 2**20}, "vacuous", "horizon=1e+14 is too early"),
+        ("lemA2", {"encoding_widths": (16, 17)}, "vacuous", "encodings=24 and encoding_widths=(16, 17) give"),
+    ],
+)
+def test_odd_sizes_have_a_verdict_that_names_what_they_violate(id, sizes, status, named):
+    verdict = check(id, sizes)
+    assert verdict.status == status, (verdict, verdict.details)
+    assert any(named in hypothesis for hypothesis in verdict.hypotheses) if named else verdict.hypotheses_met
+
+
+@pytest.mark.parametrize(
+    ("id", "of"), [("sharp-rate", "onehot.loss"), ("ood-ratio", "generalisation.loss_ratio_limit")]
+)
+def test_a_claim_can_fail(id, of, monkeypatch):
+    path = f"stairwise.papers.selection.theory.{of}"
+    right = pkgutil.resolve_name(path)
+    monkeypatch.setattr(path, lambda *sizes: 1.01 * right(*sizes))
+    assert check(id, {}).status == "fails"

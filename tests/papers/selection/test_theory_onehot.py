@@ -164,3 +164,17 @@ def test_only_the_corrected_threshold_leaves_little_enough():
     x = onehot.slack(task, epsilon)
     assert onehot.leak(task, onehot.attention_threshold(task, epsilon)) == pytest.approx(x / (1 + x), rel=1e-12)
     assert onehot.leak(task, onehot.attention_threshold_printed(task, epsilon)) > 10 * x
+
+
+def test_the_forms_are_finite_where_every_position_is_named():
+    task = Task(3, 3, 1)
+    path = onehot.descend(task, 0.5, 100)
+    assert np.all(path.C == 0)
+    assert onehot.alpha_star(task, 0.2) == pytest.approx(1 / (3 * 0.2))
+    assert path.alpha[-1] == pytest.approx(onehot.alpha_star(task, 1 / 3), abs=1e-7)
+    first = int(np.argmax(onehot.loss(task, path.alpha, path.C) <= 1e-6))
+    assert onehot.steps_to_loss(task, 0.5, 1e-6, 100) == first > 0
+
+
+def test_descent_that_diverges_is_not_a_number():
+    assert np.isnan(onehot.descend(Task(6, 2, 1), 100.0, 400).C[-1])

@@ -171,3 +171,10 @@ def test_the_averaged_lemma_e2_is_the_gradient_of_the_dense_loss(law):
     found = stochastic.mean_gradients(W, V, X, np.array([1.0, 0.0, 1.0, 0.0]), few, queries)
     assert_close(found[0], expected[0], 1e-12)
     assert_close(found[1], expected[1], 1e-12)
+
+
+def test_the_forms_are_finite_where_every_position_is_named():
+    task, none = Task(3, 3, 1), np.zeros((4, 0))
+    assert stochastic.output_averaged_slopes(task, 4, none, 0.7, 1.3) == pytest.approx(onehot.slopes(task, 0.7, 1.3))
+    assert stochastic.value_slope(task, 0.7, 1 / 3, 0.0) == stochastic.value_slope_printed(task, 0.7, 1 / 3, 0.0)
+    assert stochastic.attention_slope_bounds(task, 4, none, 0.7, 1.3, 0.5) == (0.0, 0.0)

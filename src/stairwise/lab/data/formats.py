@@ -208,7 +208,9 @@ class Tokens(Writer):
     def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
         self.file = file
         if not request.source.vocabulary:
-            raise ConfigError(f"format=tokens must be another one: the tokens of {request.task.name} are vectors")
+            raise ConfigError(
+                f"format=tokens must be jsonl, parquet or npz: the tokens of {request.task.name} are vectors"
+            )
         like = request.block(0, 1).columns["tokens"]
         size = request.n * like.shape[1] * like.dtype.itemsize
         shape = {"dtype": TYPES[like.dtype.name], "shape": [request.n, like.shape[1]], "data_offsets": [0, size]}

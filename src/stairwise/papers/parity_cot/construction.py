@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Integer
 from stairwise.papers.parity_cot.simplified import Coefficients
 
 SHARPNESS = 40  # of the scores, in units of ln n
+SINGULAR = 1e-9  # a smallest eigenvalue of M M' below this is 0 up to rounding
 
 
 # --- the readout ------------------------------------------------------------------------------------------------------
@@ -58,6 +59,11 @@ def secret_atoms(secret: Integer[np.ndarray, " size"]) -> Integer[np.ndarray, " 
     return (2 * np.asarray(secret)[:, None] + np.arange(2)).reshape(-1)
 
 
+def independent(columns: Float[np.ndarray, "atoms secret_atoms"], secret: Integer[np.ndarray, " size"]) -> bool:
+    """Are the secret embeddings linearly independent? Only then there are dual vectors."""
+    return bool(np.linalg.eigvalsh(columns[secret_atoms(secret)])[0] >= SINGULAR)
+
+
 class Dual(NamedTuple):
     """V and U as combinations of the secret embeddings, and their inner products with every embedding."""
 
@@ -77,12 +83,9 @@ def dual(columns: Float[np.ndarray, "atoms secret_atoms"], secret: Integer[np.nd
     rows = secret_atoms(secret)
     ones = np.ones(len(rows))
     right = np.stack([ones, np.arange(len(rows)) % 2], axis=1)
-    try:
-        V, U = np.linalg.solve(columns[rows], right).T
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            "the embeddings of the secret are linearly dependent: the width is too small (Theorem 1)"
-        ) from None
+    if not independent(columns, secret):
+        raise ValueError("the embeddings of the secret are linearly dependent: the width is too small (Theorem 1)")
+    V, U = np.linalg.solve(columns[rows], right).T
     return Dual(V, U, columns @ V, columns @ U)
 
 

@@ -62,7 +62,12 @@ def boundary(records: Sequence[Any], name: str, level: float = 1.0) -> Boundary 
     usable = {d: hits for d, hits in usable.items() if not all(censored for _, censored in hits)}
     if len(usable) < 2:
         return None
-    rows = [(d, n if censored else n / np.sqrt(2), censored) for d, hits in usable.items() for n, censored in hits]
+    counts = np.unique(np.concatenate([curve(record, name)[0] for record in records]))
+
+    def between(n: float) -> float:
+        return float(np.sqrt(n * counts[np.searchsorted(counts, n) - 1]))
+
+    rows = [(d, n if censored else between(n), censored) for d, hits in usable.items() for n, censored in hits]
     data = Data.of([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
     medians = tuple(float(np.median([n for n, _ in hits])) for hits in usable.values())
     return Boundary(fit("power", data), slope_estimate("power", data), tuple(usable), medians)

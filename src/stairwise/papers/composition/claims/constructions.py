@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stairwise.lab.checks import under
+from stairwise.lab.checks import TOLERANCE, empty_if, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
@@ -223,15 +223,19 @@ def sparse_error(config: Sparse, hidden: np.ndarray, seed: int, cyclic: bool, pr
 def few_moved_permutations_need_little_width(config: Sparse, seed: int) -> Verdict:
     task, m = config.task, config.task.moved
     rows, verdicts = [], {}
+    bound = perturbation.sparse_construction_error(task.tokens, task.layers, config.beta, config.margin)
     for last in (False, True):
         for cyclic in (False, True):
             error, wrong, width = sparse_error(config, config.hidden(seed, last), seed, cyclic)
             name = f"last block {'in' if last else 'off'} the support, {'cyclic' if cyclic else 'i = 1'}"
             rows.append({"case": name, "error": error, "wrong": wrong, "width": width, "beta": config.beta})
-            verdicts[name] = Verdict.at_most(error, 1e-12)
+            verdicts[name] = Verdict.at_most(error, max(bound, TOLERANCE))
             formula = (m + 2 + cyclic) * task.alphabet * (task.layers + 2)
             verdicts[f"width, {name}"] = Verdict.at_most(abs(width - formula), 0)
-    return dataclasses.replace(Verdict.worst(verdicts), details=tuple(rows))
+    verdict = dataclasses.replace(Verdict.worst(verdicts), details=tuple(rows))
+    return empty_if(
+        bound >= 1, verdict, f"margin={config.margin:g} must be larger: it keeps errors below {bound:.2g} only"
+    )
 
 
 @LEDGER.theory(

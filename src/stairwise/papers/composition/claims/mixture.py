@@ -34,6 +34,7 @@ else:
     streams = lazy("stairwise.papers.composition.theory.streams")
 
 ROUNDING = 1e-15  # of a block that should be 1/(kN)
+TINY = float(np.finfo(np.float64).tiny)  # a leak below it is rounded to 0
 
 
 @LEDGER.theory(
@@ -71,11 +72,12 @@ def mixture_stream(config: Run, seed: int, steps: range, trained: bool) -> Verdi
     """Blocks after each of these steps against eps log^{t-1}(1/eps)/(kNL)^{6L-6t+6}, eps from the measured leak."""
     task, L = config.task, config.task.layers
     require(steps[0] < L or trained, f"task.blocks={task.blocks} must be at least {2 ** steps[0]} for a later layer")
+    require(steps[0] <= L, f"task.blocks={task.blocks} must be at least {2 ** (steps[0] - 1)} for step {steps[0]}")
     after, rows, violated = deviations(config, seed, "mixture"), [], config.violated()
     for step in steps:
         found = after[step - 1]
         epsilon = perturbation.mixture_epsilon(task.blocks, task.alphabet, L, float(found.leak[:step].max()))
-        if not 0 < epsilon * max(1.0, np.log(1 / epsilon) ** (2 * L)) <= 1:
+        if epsilon > TINY and epsilon * max(1.0, np.log(1 / epsilon) ** (2 * L)) > 1:
             violated += (f"rate={config.rate:g} must be larger: eps={epsilon:.2g} after step {step}",)
             continue
         bound = perturbation.mixture_stream_error(task.blocks, task.alphabet, L, epsilon, step)
@@ -122,11 +124,14 @@ def trained_layers_stay_right(config: Run, seed: int) -> Verdict:
     rows = []
     for step, found in enumerate(deviations(config, seed, "mixture"), start=1):
         leak, error = float(found.leak[:step].max()), float(found.trained[:step].max())
-        rows.append({"step": step, "leak": leak, "error": error, "error / leak (printed: at most 1)": error / leak})
-    worst = max(rows, key=lambda row: row["error"] / (row["step"] * row["leak"]))
+        rows.append(
+            {"step": step, "leak": leak, "error": error, "error / leak (printed: at most 1)": error / max(leak, TINY)}
+        )
+    worst = max(rows, key=lambda row: row["error"] / (row["step"] * max(row["leak"], TINY)))
+    bound = worst["step"] * worst["leak"] * (1 + 1e-12) + TINY
     verdict = Verdict.worst(
         {
-            "stream": Verdict.at_most(worst["error"], worst["step"] * worst["leak"] * (1 + 1e-12), details=tuple(rows)),
+            "stream": Verdict.at_most(worst["error"], bound, details=tuple(rows)),
             "leak": Verdict.at_most(max(row["leak"] for row in rows), 1e-10),
         }
     )

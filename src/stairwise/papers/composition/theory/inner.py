@@ -85,4 +85,4 @@ def sampled(hidden: np.ndarray, other: np.ndarray, samples: int, rng: np.random.
     k, N = hidden.shape
     inputs = rng.permuted(np.broadcast_to(np.arange(N), (samples, k, N)), axis=2)
     each = (fold(hidden, inputs) == fold(other, inputs)).mean(axis=1)
-    return float(each.mean() - 1 / N), float(each.std(ddof=1) / math.sqrt(samples))
+    return float(each.mean() - 1 / N), float(each.std(ddof=min(1, samples - 1)) / math.sqrt(samples))

@@ -4,15 +4,20 @@ g-hat is a mean over M examples of (one-hot key rows - 1/N) times a one-hot quer
 """
 
 import math
+from statistics import NormalDist
+
+import numpy as np
 
 
 def layers_of(blocks: int) -> int:
-    """L = 1 + log2 k.
+    """L = 1 + log2 k, for k a power of two.
 
     >>> layers_of(16)
     5
     """
-    return 1 + round(math.log2(blocks))
+    if blocks < 1 or blocks & (blocks - 1):
+        raise ValueError(f"blocks={blocks} must be a power of two (layers_of)")
+    return blocks.bit_length()
 
 
 def width_of(blocks: int, alphabet: int) -> int:
@@ -23,6 +28,24 @@ def width_of(blocks: int, alphabet: int) -> int:
 def entry_std(blocks: int, alphabet: int, samples: int) -> float:
     """sqrt((N-1)/(k N^3 M)): the query column is hit with probability 1/(kN), a key row has variance (1/N)(1-1/N)."""
     return math.sqrt((alphabet - 1) / (blocks * alphabet**3 * samples))
+
+
+def independent_entries(single: np.ndarray) -> float:
+    """How many independent entries the noise is worth, from single examples less the signal, one a row.
+
+    (tr C)^2/tr C^2 of the covariance C: tr C is the mean of |y|^2, tr C^2 that of <y, y'>^2 over pairs of rows.
+    """
+    products = single @ single.T
+    squares = np.diag(products)
+    pairs = len(single) * (len(single) - 1)
+    return float(squares.mean() ** 2 / (((products**2).sum() - (squares**2).sum()) / pairs))
+
+
+def rms_range(entries: float, failure: float) -> tuple[float, float]:
+    """Between which values the rms of `entries` standard normals lies but for `failure` (Wilson and Hilferty)."""
+    z, spread = -NormalDist().inv_cdf(max(failure / 2, 1e-300)), 2 / (9 * entries)
+    low, high = (1 - spread + sign * z * math.sqrt(spread) for sign in (-1, 1))
+    return max(low, 0.05) ** 1.5, high**1.5
 
 
 def margin_over_noise(blocks: int, alphabet: int, samples: int, layer: int) -> float:

@@ -31,6 +31,19 @@ def construction_error(blocks: int, alphabet: int, layers: int, beta: float, cyc
     return error
 
 
+def sparse_construction_error(tokens: int, layers: int, beta: float, margin: float) -> float:
+    """The error of Theorem 9's weights, whose right key leads by `margin` if the stream is ideal; at most 2.
+
+    On the circle codes have products in [-1, 1], so a stream that is off by a mass delta takes at most 2 beta delta
+    from the lead, and each wrong key gets at most e^{-lead}. Readouts lie in [-1, 1]: a mass delta costs 2 delta.
+    """
+    delta = 0.0
+    for _ in range(layers):
+        lead = max(0.0, margin * (1 - delta) - 2 * beta * delta)
+        delta = min(1.0, delta + (tokens - 1) * math.exp(-lead))
+    return 2 * delta
+
+
 def gradient_error(width: int, layer: int, epsilon: float) -> float:
     """The perturbation term of Lemmas 20 and 25: d l eps (l = 1 in Lemma 20)."""
     return width * layer * epsilon
@@ -59,7 +72,8 @@ def mixture_epsilon(blocks: int, alphabet: int, layers: int, leak: float) -> flo
 def mixture_stream_error(blocks: int, alphabet: int, layers: int, epsilon: float, step: int) -> float:
     """Lemmas 30 (t = 1), 32 (t = 2) and 35: eps log^{t-1}(1/eps)/(kNL)^{6L-6t+6}."""
     power = 6 * layers - 6 * step + 6
-    return epsilon * math.log(1 / epsilon) ** (step - 1) * math.exp(-power * log_size(blocks, alphabet, layers))
+    logs = math.log(1 / epsilon) ** (step - 1) if epsilon else 0.0
+    return epsilon * logs * math.exp(-power * log_size(blocks, alphabet, layers))
 
 
 def mixture_trained_error(blocks: int, alphabet: int, layers: int, epsilon: float) -> float:

@@ -129,7 +129,9 @@ def population_margin(alphabet: int, fixed: int, layer: int) -> float:
 
 
 def smallest_margin(hidden: Hidden, layer: int) -> float:
-    """The least population margin over blocks, times k N^2."""
+    """The least population margin over blocks, times k N^2, for k >= 2: one block has no wrong keys in others."""
+    if len(hidden) < 2:
+        raise ValueError(f"blocks={len(hidden)} must be at least 2 (smallest_margin)")
     return min(population_margin(hidden.shape[1], int(f), layer) for f in fixed_points(hidden))
 
 

@@ -20,7 +20,7 @@ class SqBound(NamedTuple):
 
 
 def sq_bound(blocks: int, alphabet: int, r: int) -> SqBound:
-    """The two sides of Theorem 5 at one r; they say something only if 2r < N and r! r > 2N.
+    """The two sides of Theorem 5 at one r; what they need to say something is in `unmet`.
 
     >>> bound = sq_bound(16, 100, 7)
     >>> round(bound.log10_queries, 1), bound.vacuous
@@ -31,6 +31,18 @@ def sq_bound(blocks: int, alphabet: int, r: int) -> SqBound:
     queries = -math.log(2) + blocks / 2 * base
     vacuous = not (2 * r < alphabet and base > 0 and tolerance < 0 and queries > 0)
     return SqBound(r, tolerance / LOG10, queries / LOG10, vacuous)
+
+
+def unmet(bound: SqBound, alphabet: int) -> list[str]:
+    """Why a bound is vacuous."""
+    r = bound.r
+    needs = {
+        "2r < N": 2 * r < alphabet,
+        "r! r > 2N": math.lgamma(r + 1) + math.log(r / (2 * alphabet)) > 0,
+        "2 (2r/N)^{k/2} < 1 (tau^2)": bound.log10_tolerance < 0,
+        "(r! r/(2N))^{k/2} > 2 (queries)": bound.log10_queries > 0,
+    }
+    return [need for need, met in needs.items() if not met]
 
 
 def useful_r(alphabet: int) -> int:

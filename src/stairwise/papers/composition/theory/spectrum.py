@@ -5,6 +5,7 @@ times N!/(N-1); Lemma 10 makes the Gram matrix of k blocks its k-fold tensor pow
 <f_pi, f_rho> under uniform pi has one nonzero eigenvalue, and every normalised query has the same small mean square.
 """
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -48,3 +49,12 @@ def average_queries(blocks: int, alphabet: int, tolerance: float, probability: f
     E_pi[answer^2] <= 1/(N (N-1)^{2k-1}) for each normalised query, so q >= delta tau^2 N (N-1)^{2k-1}.
     """
     return probability * tolerance**2 / float(gram_eigenvalue(blocks, alphabet))
+
+
+def log10_average_queries(blocks: int, alphabet: int) -> float:
+    """log10 of N (N-1)^{2k-1}: the same at delta = tau = 1, at sizes where the eigenvalue rounds to 0 too.
+
+    >>> round(log10_average_queries(1000, 5), 2)
+    1204.22
+    """
+    return math.log10(alphabet) + (2 * blocks - 1) * math.log10(alphabet - 1)

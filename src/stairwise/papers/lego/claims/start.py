@@ -119,6 +119,8 @@ def correct_features(config: Start, seed: int, fibers: bool) -> tuple[np.ndarray
     rows = []
     for j in range(action.values):
         for y in range(action.values):
+            if not action.fibers[j, y].any():  # no action takes y to j: an action that is not transitive
+                continue
             fiber = of_action[:, j][:, :, action.fibers[j, y]]
             chosen = fiber.mean(axis=2, keepdims=True) if fibers else fiber
             rows.append(((chosen + of_value[:, j, :, y : y + 1]) / 2).reshape(config.draws, -1))
@@ -131,6 +133,8 @@ def separated(config: Start, seed: int, fibers: bool) -> Verdict:
     """How often two initial features are closer than sigma_0/(|Y|^4 m^2 log d), against the union bound."""
     action = action_of(config.action)
     found, deviation = correct_features(config, seed, fibers)
+    if found.shape[1] < 2:
+        return Verdict("vacuous", note="a single feature has no gap to another")
     gap = start.separation(action.values, config.neurons, config.tokens, config.sigma0)
     failures = float((start.smallest_gaps(found) < gap).mean())
     bound = start.separation_failure(found.shape[1], gap, deviation)

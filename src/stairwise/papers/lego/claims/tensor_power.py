@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stairwise.lab.checks import identical, under
+from stairwise.lab.checks import empty_if, identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
@@ -17,6 +17,14 @@ else:
     tensor_power = lazy("stairwise.papers.lego.theory.tensor_power")
 
 
+def few_steps(config: "Race | NoisyRace", q: int, most: float) -> None:
+    """About x_0^{2-q} / ((q-2) eta) steps, in logarithms: the power may overflow."""
+    steps = (2 - q) * math.log10(config.start) - math.log10((q - 2) * config.rate)
+    shown = f"{10**steps:.2g}" if steps < 300 else f"10^{steps:.0f}"
+    message = f"start={config.start:g}, rate={config.rate:g} need about {shown} steps, which must be at most {most:g}"
+    require(steps <= math.log10(most), message)
+
+
 @dataclass(frozen=True)
 class Race(Config):
     """x <- x + eta x^{q-1} from x_0 to A, and a second sequence behind it."""
@@ -24,14 +32,13 @@ class Race(Config):
     power: int = option(4, "q", low=3, high=20)
     rate: float = option(1e-3, "eta", above=0.0, high=1.0)
     start: float = option(0.05, "x_0", above=0.0)
-    goal: float = option(1.0, "A", above=0.0)
+    goal: float = option(1.0, "A", above=0.0, high=1e6)
     leads: tuple[float, ...] = option((1.05, 1.2, 2.0), "x_0 / y_0", above=0.0, high=1e6)
     speed: float = option(1.0, "S: how much faster y is updated", above=0.0, high=100.0)
 
     def check(self) -> None:
         require(self.start < self.goal, f"start={self.start:g} must be below goal={self.goal:g}")
-        steps = self.start ** (2 - self.power) / (self.power - 2) / self.rate
-        require(steps <= 2e6, f"rate={self.rate:g} needs about {steps:.2g} steps, which must be at most 2e6")
+        few_steps(self, self.power, 2e6)
 
     @property
     def tolerance(self) -> float:
@@ -53,7 +60,10 @@ def hitting_time(config: Race, seed: int) -> Verdict:
         low, high = tensor_power.hitting_bounds(config.start, config.goal, config.power, delta)
         rows.append({"delta": delta, "lower": low, "limit": limit, "upper": high})
     inside = all(row["lower"] <= limit <= row["upper"] for row in rows)
-    same = identical({"eta t": (elapsed, limit), "limit between the sums": (float(inside), 1.0)}, config.tolerance)
+    late = tensor_power.lateness(config.rate, (config.power - 1) * math.log(walk[-1] / walk[0])) / limit
+    tolerance = max(config.tolerance, late)
+    same = identical({"eta t": (elapsed, limit), "limit between the sums": (float(inside), 1.0)}, tolerance)
+    same = empty_if(tolerance >= 1, same, "the steps are as long as the whole time")
     return dataclasses.replace(same, details=(*same.details, *rows))
 
 
@@ -87,17 +97,16 @@ class NoisyRace(Config):
 
     power: int = option(3, "p, odd", low=3, high=11)
     vocabulary: int = option(256, "d: the start must be at least sigma sqrt(log d)", low=3)
-    noise: float = option(0.019, "sigma", low=0.0)
+    noise: float = option(0.019, "sigma", low=0.0, high=1e6)
     start: float = option(0.06, "x_0", above=0.0)
-    lead: float = option(1.3, "x_0 / y_0", above=1.0)
-    goal: float = option(1.0, "A", above=0.0)
+    lead: float = option(1.3, "x_0 / y_0", above=1.0, high=1e6)
+    goal: float = option(1.0, "A", above=0.0, high=1e6)
     rate: float = option(1e-3, "eta", above=0.0, high=1.0)
 
     def check(self) -> None:
         require(self.power % 2 == 1, f"power={self.power} must be odd")
         require(self.start < self.goal, f"start={self.start:g} must be below goal={self.goal:g}")
-        steps = self.start ** (1 - self.power) / (self.power - 1) / self.rate
-        require(steps <= 3e5, f"rate={self.rate:g} needs about {steps:.2g} steps, which must be at most 3e5")
+        few_steps(self, self.power + 1, 3e5)
 
 
 @LEDGER.theory(
@@ -116,5 +125,15 @@ def noise_changes_no_winner(config: NoisyRace, seed: int) -> Verdict:
     rows = ({"K": speed, "y(T)/y0": y[-1] / behind, "bound": allowed, "x(T)/x0": x[-1] / config.start},)
     if math.isinf(allowed):
         return Verdict("vacuous", y[-1] / behind, note="the lead is too small for the bound", details=rows)
+    grown = math.log(
+        tensor_power.noisy_power(x[-1], config.noise, config.power)
+        / tensor_power.noisy_power(x[0], config.noise, config.power)
+    )
+    late = tensor_power.lateness(config.rate, grown)
+    in_steps = tensor_power.loser_growth(config.lead, config.start, config.goal, config.power + 1, speed, late)
+    if allowed < y[-1] / behind <= in_steps:
+        missing += (
+            f"rate={config.rate:g} must go to 0: whole steps take up to {late:.3g} longer (then {in_steps:.4g})",
+        )
     note = f"the lead x - y grows from {x[0] - y[0]:.3g} to {x[-1] - y[-1]:.3g}"
     return under(missing, Verdict.at_most(y[-1] / behind, allowed, details=rows, note=note))

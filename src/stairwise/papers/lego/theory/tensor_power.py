@@ -34,6 +34,15 @@ def hitting_time(start: float, goal: float, q: int) -> float:
     return (start ** (2 - q) - goal ** (2 - q)) / (q - 2)
 
 
+def lateness(rate: float, log_growth: float) -> float:
+    """How much later than the flow x' = f(x), f convex and growing, steps of eta reach the goal, at most.
+
+    A step from x to x' covers at least eta f(x)/f(x') >= eta - eta ln(f(x')/f(x)) of the flow's time, and the last one
+    may pass the goal: eta (1 + ln(f(x_N)/f(x_0))) in all, with `log_growth` that logarithm. Steps are never earlier.
+    """
+    return rate * (1 + log_growth)
+
+
 def hitting_bounds(start: float, goal: float, q: int, delta: float) -> tuple[float, float]:
     """Lemma B.13's two sides for eta -> 0: the time counted in intervals [x, (1 + delta) x]."""
     grown = (1 + delta) ** (q - 2)
@@ -41,15 +50,17 @@ def hitting_bounds(start: float, goal: float, q: int, delta: float) -> tuple[flo
     return lower / start ** (q - 2), grown / (q - 2) / start ** (q - 2)
 
 
-def loser_growth(lead: float, start: float, goal: float, q: int, speed: float = 1.0) -> float:
+def loser_growth(lead: float, start: float, goal: float, q: int, speed: float = 1.0, late: float = 0.0) -> float:
     """y(T)/y_0 when x = lead y_0 reaches the goal: [1 - S lead^{2-q} (1 - (x_0/A)^{q-2})]^{-1/(q-2)}; S = y's speed.
 
-    Infinite where y escapes first, x_0 <= y_0 S^{1/(q-2)}.
+    Infinite where y escapes first, x_0 <= y_0 S^{1/(q-2)}. `late` is time that y has beyond x's: in steps y is behind
+    its flow, so with `lateness` this bounds the recursion too.
 
     >>> round(loser_growth(1.2, 0.05, 1.0, 4), 4)
     1.804
     """
     left = 1 - speed * lead ** (2 - q) * (1 - (start / goal) ** (q - 2))
+    left -= speed * (q - 2) * (start / lead) ** (q - 2) * late
     return left ** (-1 / (q - 2)) if left > 0 else math.inf
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stairwise.lab.checks import exactly
+from stairwise.lab.checks import exactly, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
-from stairwise.papers.parity_cot.claims.embeddings import Represented, Secrets, draw, outside, with_secret
+from stairwise.papers.parity_cot.claims.embeddings import Represented, Secrets, dependent, draw, outside, with_secret
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import cube, products
 
@@ -26,6 +26,16 @@ else:
     construction = lazy("stairwise.papers.parity_cot.construction")
     simplified = lazy("stairwise.papers.parity_cot.simplified")
     precision = lazy("stairwise.papers.parity_cot.theory.precision")
+
+
+ENOUGH = 10.0  # the width of Theorem 1 in units of k ln(n/delta), at most: thm1-d measures it
+FAILURE = 0.1  # its delta
+
+
+def wide_enough(inputs: int, size: int, width: int) -> tuple[str, ...]:
+    """Theorem 1's hypothesis d = Theta(k ln(n/delta))."""
+    needed = math.ceil(ENOUGH * size * math.log(inputs / FAILURE))
+    return () if width >= needed else (f"width={width} must be at least about 10 k ln(n/0.1)={needed}",)
 
 
 @cache
@@ -57,6 +67,8 @@ def all_outputs(config: Represented, seed: int) -> tuple[np.ndarray, np.ndarray]
 )
 def one_block_represents_parity(config: Represented, seed: int) -> Verdict:
     columns, secret = with_secret(config, seed)
+    if none := dependent(columns, secret, config.width):
+        return none
     certified = construction.certificate(construction.dual(columns, secret), secret)
     sizes = sorted({config.size, 1, 2, 3, 4, 7, 10, 51})
     zigzags = {f"k={k}": all(construction.zigzag(k, s) == (-1) ** (s + 1) for s in range(k + 1)) for k in sizes}
@@ -70,7 +82,7 @@ def one_block_represents_parity(config: Represented, seed: int) -> Verdict:
         error = float(np.max(np.abs(outputs - (2.0 * parity - 1))))
         verdicts[f"wrong among all 2^{config.inputs} inputs"] = Verdict.at_most(wrong, 0)
         verdicts["error within the certificate"] = Verdict.at_most(error, max(certified.error, 1e-10))
-    return Verdict.worst(verdicts)
+    return under(wide_enough(config.inputs, config.size, config.width), Verdict.worst(verdicts))
 
 
 @LEDGER.theory(
@@ -105,6 +117,8 @@ def the_proof_has_the_wrong_sign(config: Represented, seed: int) -> Verdict:
 )
 def overlaps_do_not_vanish(config: Secrets, seed: int) -> Verdict:
     columns, secret = with_secret(config, seed)
+    if none := dependent(columns, secret, config.width):
+        return none
     off = np.abs(outside(construction.dual(columns, secret).U_on, secret))
     return Verdict.at_most(
         float(off.max()),
@@ -146,7 +160,7 @@ def successes(config: Widths, seed: int) -> dict[str, dict[int, float]]:
         for number in range(config.draws):
             columns, secret = with_secret(sizes, seed, number)
             smallest = np.linalg.eigvalsh(columns[construction.secret_atoms(secret)])[0]
-            if smallest < 1e-9:  # dependent embeddings have no dual vectors: such a draw fails
+            if smallest < construction.SINGULAR:  # dependent embeddings have no dual vectors: such a draw fails
                 continue
             dual = construction.dual(columns, secret)
             hits["certificate"] += construction.certificate(dual, secret).error < 1
@@ -177,7 +191,7 @@ def which_width_is_enough(config: Widths, seed: int) -> Verdict:
     summary = {f"d for {name}": width for name, width in needed.items()} | {"k ln(n/delta)": rule}
     return Verdict.at_most(
         needed["certificate"] / rule,
-        10.0,
+        ENOUGH,
         otherwise="not-reproduced",
         note=f"lemma 4, the proof's own event, needs {needed['lemma 4'] / rule:.3g} times k ln(n/delta)",
         details=(summary, *rows),
@@ -187,6 +201,9 @@ def which_width_is_enough(config: Widths, seed: int) -> Verdict:
 # --- few bits ---------------------------------------------------------------------------------------------------------
 
 
+BITS = 5.0  # c
+
+
 @dataclass(frozen=True)
 class FewBits(Config):
     """Theorem 1's weights in p bits each, tried on all inputs."""
@@ -194,7 +211,7 @@ class FewBits(Config):
     sizes: tuple[int, ...] = option((6, 8, 10), "input bits n, one run each", low=3, high=14)
     size: int = option(3, "secret bits k", low=1, high=14)
     ratio: int = option(64, "width d = ratio k", low=3, high=1024)
-    factor: float = option(5.0, "c: what c log2 n bits must be enough", above=0.0, high=20.0)
+    factor: float = option(BITS, "c: what c log2 n bits must be enough", above=0.0, high=20.0)
     most: int = option(24, "most bits that are tried", low=3, high=40)
 
     def check(self) -> None:
@@ -209,25 +226,40 @@ class FewBits(Config):
     cases=FewBits(),
 )
 def few_bits_represent_parity(config: FewBits, seed: int) -> Verdict:
-    rows = []
+    rows, violated = [], []
     for n in config.sizes:
         sizes = Represented(n, config.size, config.ratio * config.size)
-        model, tokens, parity = dense_construction(sizes, seed)
+        violated += wide_enough(n, config.size, sizes.width)
+        built = dense_construction(sizes, seed)
+        if built is None:
+            rows.append({"n": n, "bits": None, "c": math.inf})
+            violated.append(f"width={sizes.width} must be larger: the secret embeddings are dependent at n={n}")
+            continue
+        model, tokens, parity = built
         works = {}
         for bits in range(2, config.most + 1):
             outputs = precision.rounded_outputs(precision.few_bits(model, bits), tokens, n, bits)[:, 0]
             works[bits] = bool(np.all((outputs > 0) == (parity == 1)))
         fewest = precision.fewest_bits(works)
         rows.append({"n": n, "bits": fewest, "c": math.inf if fewest is None else fewest / math.log2(n)})
-    return Verdict.at_most(max(row["c"] for row in rows), config.factor, details=tuple(rows))
+        needed = precision.bits_of(config.factor, n)
+        if fewest is None and config.most < needed:
+            violated.append(f"most={config.most} must be at least factor*log2(n)={needed}, the bits to be tried")
+    verdict = Verdict.at_most(max(row["c"] for row in rows), config.factor, details=tuple(rows))
+    if verdict.status == "fails" and config.factor < BITS:
+        violated.append(f"factor={config.factor:g} must be at least {BITS:g}, the c of the statement")
+    return under(tuple(dict.fromkeys(violated)), verdict)
 
 
 def dense_construction(config: Represented, seed: int):
-    """Theorem 1's weights as dense matrices, with all inputs and their parities."""
+    """Theorem 1's weights as dense matrices, all inputs and their parities; None where embeddings are dependent."""
     random = np.random.default_rng([seed, config.inputs, config.size])
     secret = np.sort(random.permutation(config.inputs)[: config.size])
     E = random.choice([-1.0, 1.0], (config.atoms, config.width)) / math.sqrt(config.width)
-    weights = construction.theorem1(E @ E.T, secret)
+    gram = E @ E.T
+    if not construction.independent(gram[:, construction.secret_atoms(secret)], secret):
+        return None
+    weights = construction.theorem1(gram, secret)
     first, second, attention = (np.asarray(part) for part in (weights.first, weights.second, weights.attention))
     readout = construction.output_signs(config.size).astype(np.float64)
     bits = cube(config.inputs)

@@ -67,6 +67,20 @@ def outside(on_atoms: np.ndarray, secret: np.ndarray) -> np.ndarray:
     return np.where(keys[:, None] == len(by_position) - 1, by_position[keys, :1], by_position[keys])
 
 
+def dependent(columns: np.ndarray, secret: np.ndarray, width: int) -> Verdict | None:
+    """What a claim about dual vectors says of a draw that has none."""
+    if construction.independent(columns, secret):
+        return None
+    named = f"width={width} must be larger: the secret embeddings must be linearly independent, and here are not"
+    return Verdict("vacuous", note="there are no dual vectors", hypotheses=(named,))
+
+
+def six_k(config: Represented) -> tuple[str, ...]:
+    """Lemma 1's hypothesis on the width."""
+    enough = 6 * config.size
+    return () if config.width >= enough else (f"width={config.width} must be at least about 6k={enough}",)
+
+
 # --- Lemmas 1 to 4 ----------------------------------------------------------------------------------------------------
 
 
@@ -95,9 +109,7 @@ def secret_embeddings_are_independent(config: Secrets, seed: int) -> Verdict:
     ratio = math.sqrt(2 * config.size / config.width)
     row = {"smallest": float(low.min()), "largest norm": math.sqrt(float(high.max())), "1 + sqrt(2k/d)": 1 + ratio}
     verdict = Verdict.at_least(float(np.mean(low > 1 / 12)), 1 - config.failure, details=(row,))
-    enough = 6 * config.size
-    short = () if config.width >= enough else (f"width={config.width} must be at least about 6k={enough}",)
-    return under(short, verdict)
+    return under(six_k(config), verdict)
 
 
 @LEDGER.theory(
@@ -108,13 +120,18 @@ def secret_embeddings_are_independent(config: Secrets, seed: int) -> Verdict:
 )
 def dual_vectors_exist(config: Secrets, seed: int) -> Verdict:
     columns, secret = with_secret(config, seed)
+    if none := dependent(columns, secret, config.width):
+        return none
     M_M = columns[construction.secret_atoms(secret)]
     u = np.linalg.inv(M_M)  # row j: the coefficients of u_j on the secret embeddings
     found = construction.dual(columns, secret)
-    norms = [construction.dual(*with_secret(config, seed, number)).norm ** 2 for number in range(config.draws)]
+    norms = []
+    for number in range(config.draws):
+        drawn = with_secret(config, seed, number)
+        norms.append(construction.dual(*drawn).norm ** 2 if construction.independent(*drawn) else math.inf)
     k, d = config.size, config.width
     predicted = 2 * k * d / (d - 2 * k - 1) if d > 2 * k + 1 else math.inf
-    return Verdict.worst(
+    verdict = Verdict.worst(
         {
             "biorthogonal": identical({"<u, e>": (u @ M_M, np.eye(len(M_M)))}, 1e-10),
             "norm": identical({"||V||^2 = 1'(MM')^-1 1": (found.norm**2, float(np.sum(u)))}, 1e-10),
@@ -125,6 +142,7 @@ def dual_vectors_exist(config: Secrets, seed: int) -> Verdict:
             ),
         }
     )
+    return under(six_k(config), verdict)
 
 
 @LEDGER.theory(
@@ -150,11 +168,13 @@ def the_index_is_off_by_one(config: Secrets, seed: int) -> Verdict:
 )
 def value_vectors_exist(config: Secrets, seed: int) -> Verdict:
     columns, secret = with_secret(config, seed)
+    if none := dependent(columns, secret, config.width):
+        return none
     rows = construction.secret_atoms(secret)
     v = np.linalg.inv(columns[rows]).reshape(config.size, 2, -1).sum(axis=1)
     on_secret = v @ columns[rows]
     found = construction.dual(columns, secret)
-    return identical(
+    verdict = identical(
         {
             "<v_j, e>": (on_secret, np.repeat(np.eye(config.size), 2, axis=1)),
             "V": (v.sum(axis=0), found.V),
@@ -163,6 +183,7 @@ def value_vectors_exist(config: Secrets, seed: int) -> Verdict:
         },
         1e-10,
     )
+    return under(six_k(config), verdict)
 
 
 @LEDGER.theory(
@@ -183,10 +204,17 @@ def other_embeddings_overlap_little(config: Secrets, seed: int) -> Verdict:
 
 
 def overlaps(config: Secrets, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest |<V, e>| outside the secret, and the union bound on its being above 1/2, for every draw."""
+    """The largest |<V, e>| outside the secret, and the union bound on its being above 1/2, for every draw.
+
+    A draw whose secret embeddings are dependent has no V: its overlap is infinite.
+    """
     largest, chances = [], []
     for number in range(config.draws):
         columns, secret = with_secret(config, seed, number)
+        if not construction.independent(columns, secret):
+            largest.append(math.inf)
+            chances.append(1.0)
+            continue
         found = construction.dual(columns, secret)
         largest.append(np.max(np.abs(outside(found.V_on, secret))))
         chances.append(bounds.overlap_chance(found.norm, config.width, 2 * (config.inputs - config.size) + 1))

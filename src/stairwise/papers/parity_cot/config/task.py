@@ -73,7 +73,7 @@ def check_secret(secret: tuple[int, ...], inputs: int, size: int) -> None:
     """k distinct positions in 0..n-1, where any are named."""
     if not secret:
         return
-    require(len(secret) == size, f"secret has {len(secret)} positions, which must be size={size}")
+    require(len(secret) == size, f"secret={','.join(map(str, secret))} must name size={size} positions")
     for place, position in enumerate(secret):
         require(0 <= position < inputs, f"secret={position} must lie in 0..{inputs - 1}")
         require(position not in secret[:place], f"secret={position} must not be repeated")

@@ -113,8 +113,14 @@ CONDITIONS = {
 
 
 def gap(name: str, x: float, power: float, failure: float, scale: float) -> float:
-    """ln(larger / smaller) of a condition at ln n = x; positive where it holds."""
-    return CONDITIONS[name].gap(sizes(x, power, failure, scale), scale)
+    """ln(larger / smaller) of a condition at ln n = x; positive where it holds.
+
+    -inf where its own logarithm, as ln(100Bm/delta), is not positive: k or B is far below 1 there, and means nothing.
+    """
+    try:
+        return CONDITIONS[name].gap(sizes(x, power, failure, scale), scale)
+    except ValueError:  # a logarithm or a root of a negative number
+        return -math.inf
 
 
 def holds_from(name: str, power: float, failure: float, scale: float) -> float:

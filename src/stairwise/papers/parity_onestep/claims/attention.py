@@ -171,9 +171,10 @@ class Support(Config):
     task: Task = option(Task(64, 32), "the parity")
     link: LinkFunction = option(LinkFunction(), "the link function")
     repeats: int = option(20, "data sets of each size", low=1, high=10_000)
-    factor: float = option(8.0, "how many times fewer samples must fail", low=1.0, high=1e6)
+    factor: float = option(8.0, "how many times fewer samples must fail", low=2.0, high=1e6)
 
     def check(self) -> None:
+        require(self.task.bits >= 8, f"task.bits={self.task.bits} must be at least 8 (among fewer few samples do)")
         fits(round(noise_free_samples(self.task)), self.task)
 
 

@@ -249,7 +249,7 @@ class Noise(Config):
 
     task: Task = option(Task(64, 64), "the parity")
     link: LinkFunction = option(LinkFunction(), "the link function")
-    samples: int = option(4000, "samples n", low=2, high=2**20)
+    samples: int = option(4000, "samples n; a sum of fewer than 64 is not near normal", low=64, high=2**20)
     repeats: int = option(16, "data sets", low=1, high=10_000)
 
     def check(self) -> None:

@@ -130,7 +130,8 @@ def the_ninth_line_is_bounded(config: Data, seed: int) -> Verdict:
     for terms, z, visible, bound, _ in fourth_moments(config, seed):
         moments.append(float(np.mean(z**4)) / bound)
         largest = float(np.abs(terms.nine).max())
-        ratios.append(largest / expansion.nine_bound(float(np.mean(z**4)), rest, link.curvature, visible))
+        bound = expansion.nine_bound(float(np.mean(z**4)), rest, link.curvature, visible)
+        ratios.append(largest / bound if bound or largest else 0.0)  # both are 0 where every z is
         of_signal.append(largest / (2 * link.curvature / visible**2))
     return Verdict.worst(
         {

@@ -87,24 +87,25 @@ def uninformative_chance(children: np.ndarray, bits: int, inputs: int) -> float:
 
     A token is a vector of F_2^n' (1 where it is -1), uniform for inputs, a sum for nodes; the bad one is all ones. The
     chance that a subtree holds no bad vector and its root is v depends only on whether v is zero or not, since the
-    linear maps that fix the bad vector move all others into each other.
+    linear maps that fix the bad vector move all others into each other. Kept are the losses x, y of those chances,
+    2^-n' (1 - y) for zero and 2^-n' (1 - x) for each of the others: sums of positive terms, which keep their digits.
     """
-    zero, other = {}, {}
     alone = 2.0**-inputs
-    used = {int(token) for pair in children for token in pair}
-    for token in range(bits):
-        zero[token] = other[token] = alone
+    x, y = dict.fromkeys(range(bits), 0.0), dict.fromkeys(range(bits), 0.0)
+
+    def either(a: float, b: float) -> float:
+        return a + b - a * b
+
     for i, (left, right) in enumerate(np.asarray(children).tolist()):
-        neither = 2.0**inputs - 2
-        zero[bits + i] = zero[left] * zero[right] + neither * other[left] * other[right]
-        other[bits + i] = (
-            zero[left] * other[right] + other[left] * zero[right] + (neither - 2) * other[left] * other[right]
-            if inputs > 1
-            else 0.0
-        )
+        both = either(x[left], x[right])
+        y[bits + i] = alone * (1 + either(y[left], y[right])) + (1 - 2 * alone) * both
+        crossed = either(y[left], x[right]) + either(x[left], y[right])
+        x[bits + i] = alone * (2 + crossed) + max(0.0, 1 - 4 * alone) * both  # at n' = 1 there are no others
     root = bits + len(children) - 1
-    good = zero[root] + (2.0**inputs - 2) * other[root]
-    return 1 - good * (1 - alone) ** sum(token not in used for token in range(bits))
+    bad = alone * (1 + y[root]) + (1 - 2 * alone) * x[root]
+    used = {int(token) for pair in children for token in pair}
+    unused = sum(token not in used for token in range(bits))
+    return float(-np.expm1(np.log1p(-min(bad, 1.0)) + unused * np.log1p(-alone)))
 
 
 # --- hardness: Theorem 2 ----------------------------------------------------------------------------------------------

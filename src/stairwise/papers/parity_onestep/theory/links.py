@@ -11,9 +11,14 @@ from stairwise.papers.parity_onestep.links import Link
 POINTS = 200_001  # of the grid on which suprema are taken
 
 
-def grid() -> Float[np.ndarray, " points"]:
-    """[1/100, 1] finely; closer to 0 the quotients below are lost to rounding."""
-    return np.linspace(1e-2, 1, POINTS)
+def grid(link: Link) -> Float[np.ndarray, " points"]:
+    """[1/100, 1] finely; closer to 0 the quotients below are lost to rounding.
+
+    But for a link that bends sooner, at t = K/2c, where c t^2 is as steep as it ever gets: then from there on.
+    """
+    bend = link.steepest / (2 * link.curvature)
+    coarse = np.linspace(1e-2, 1, POINTS)
+    return coarse if bend >= 1e-2 else np.concatenate([np.geomspace(bend, 1e-2, POINTS, endpoint=False), coarse])
 
 
 def on(function: Callable[..., Any], t: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
@@ -51,7 +56,7 @@ class Remainders(NamedTuple):
 
 
 def remainders(link: Link) -> Remainders:
-    t, c = grid(), link.curvature
+    t, c = grid(link), link.curvature
     return Remainders(
         float(np.max(np.abs(on(link.value, t) + 1 - c * t**2) / t**4)),
         float(np.max(np.abs(on(link.derivative, t) - 2 * c * t) / t**3)),
@@ -60,7 +65,7 @@ def remainders(link: Link) -> Remainders:
 
 def error_constant(link: Link) -> float:
     """The smallest C2 with |phi(z) - phi(z0)| <= C2 (z - z0)^2 for z0 in {0, +-1} and all z; it is max(c, c1)."""
-    t = grid()
+    t = grid(link)
     t = t[t < 1 - 1e-4]
     value = on(link.value, t)
     return float(max(np.max((value + 1) / t**2), np.max((1 - value) / (1 - t) ** 2)))
@@ -68,7 +73,7 @@ def error_constant(link: Link) -> float:
 
 def steepest(link: Link) -> float:
     """K = sup |phi'| on the grid."""
-    return float(np.max(np.abs(on(link.derivative, grid()))))
+    return float(np.max(np.abs(on(link.derivative, grid(link)))))
 
 
 class Node(NamedTuple):
@@ -80,7 +85,7 @@ class Node(NamedTuple):
 
 def sharp_node_gradient(link: Link) -> Node:
     """max_z |phi'(z)| (1-z^2)/sqrt 2: sum_j s_j^2 (x_j-z)^2 is largest when each sign has one token."""
-    t = grid()
+    t = grid(link)
     values = np.abs(on(link.derivative, t)) * (1 - t**2) / np.sqrt(2)
     best = int(np.argmax(values))
     return Node(float(values[best]), float(t[best]))

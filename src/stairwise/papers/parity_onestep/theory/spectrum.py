@@ -105,8 +105,10 @@ def largest_eigenvalue(density: Float[np.ndarray, " inputs"], codes: Integer[np.
         return walsh_hadamard(density * walsh_hadamard(spread))[codes]
 
     operator = LinearOperator((len(codes), len(codes)), matvec=apply, dtype=np.float64)  # type: ignore[call-arg]
-    # the start is fixed so that the value is a function of the sample alone
-    return float(eigsh(operator, k=1, which="LA", v0=np.ones(len(codes)), return_eigenvectors=False)[0])
+    # fixed, so that the value is a function of the sample alone; random, since it must not be orthogonal to the largest
+    # eigenvector (all ones are to that of any sample of odd inputs where k = d/2)
+    start = np.random.default_rng(0).standard_normal(len(codes))
+    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
 def marchenko_pastur_edge(samples: int, parities: int) -> float:

@@ -1,5 +1,6 @@
 """One-hot encodings: the gradients of Lemma D.1, the loss of Lemma D.2, and the family of Lemma D.5."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from stairwise.lab.checks import identical, relative_error, under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
-from stairwise.papers.selection.claims.laws import Exact
+from stairwise.papers.selection.claims.laws import Exact, floored, gradient_terms
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Family, fits
 from stairwise.papers.selection.config import Task
@@ -151,17 +152,22 @@ def descent_stays_on_the_one_hot_family(config: Family, seed: int) -> Verdict:
     value, attention = onehot.slopes(task, config.value_scale, config.attention_scale)
     direction = population.one_hot_model(task, 1.0, 1.0)
 
-    model = population.one_hot_model(task, 0.0, 0.0)
-    for _ in range(config.steps):
-        grad_W, grad_V = exact.gradient(model)
-        model = type(model)(W=model.W - eta * grad_W, V=model.V - eta * grad_V)
+    start = population.one_hot_model(task, 0.0, 0.0)
+    model = exact.descend(start, eta, config.steps)
     end = onehot.descend(task, eta, config.steps)
-    pairs = {
-        "grad W": (W, -attention * np.asarray(direction.W)),
-        "grad V": (V, -value * np.asarray(direction.V)),
+    query = math.hypot(math.sqrt(task.sparsity), config.query_token * math.sqrt(task.width))
+    terms = gradient_terms(task, config.value_scale, query)
+    gradients = {
+        "grad W": floored(W, -attention * np.asarray(direction.W), terms[0]),
+        "grad V": floored(V, -value * np.asarray(direction.V), terms[1]),
+    }
+    descent = {
         f"W after {config.steps} steps": (model.W, end.C[-1] * np.asarray(direction.W)),
         f"V after {config.steps} steps": (model.V, end.alpha[-1] * np.asarray(direction.V)),
     }
     zero = config.query_token == 0
     violated = () if zero else (f"query_token={config.query_token:g} must be 0 (the lemma assumes it)",)
-    return under(violated, identical(pairs))
+    verdict = identical(gradients | descent)
+    if verdict.status == "fails" and identical(gradients).status == "holds":
+        violated += exact.unstable(start, model, eta, config.steps)
+    return under(violated, verdict)

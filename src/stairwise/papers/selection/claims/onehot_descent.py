@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, under
-from stairwise.lab.config import Config, option
+from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 else:
     onehot = lazy("stairwise.papers.selection.theory.onehot")
 
+POINTS = 100  # at which descent and the flow are compared
 MOST_STEPS = 2_000_000  # beyond, the flow stands for the steps: eta is tiny then
 SPEC_SIZES = tuple(Task(T, q, d) for T, q, d in ((20, 2, 5), (10, 2, 1), (20, 4, 5), (50, 3, 5), (200, 3, 5)))
 
@@ -37,6 +38,12 @@ class Limit(Config):
 
     def check(self) -> None:
         room(self.task)
+        steps = self.horizon / self.learning_rate
+        require(
+            POINTS <= steps <= MOST_STEPS / 4,
+            f"horizon={self.horizon:g} must be {POINTS} to {MOST_STEPS // 4} steps of learning_rate="
+            f"{self.learning_rate:g}, not {steps:g}",
+        )
 
 
 @LEDGER.theory(
@@ -46,7 +53,7 @@ class Limit(Config):
     cases=Limit(),
 )
 def descent_tends_to_the_flow(config: Limit, seed: int) -> Verdict:
-    task, points, rows = config.task, 100, []
+    task, points, rows = config.task, POINTS, []
     for rate in (config.learning_rate, config.learning_rate / 2, config.learning_rate / 4):
         stride = max(1, round(config.horizon / (points * rate)))
         path = onehot.descend(task, rate, points * stride)
@@ -63,9 +70,13 @@ def descent_tends_to_the_flow(config: Limit, seed: int) -> Verdict:
         for name in ("error of alpha", "error of C")
         for coarse, fine in itertools.pairwise(rows)
     ]
-    return Verdict.at_most(
+    largest = onehot.largest_learning_rate(task)
+    small = config.learning_rate <= largest
+    violated = () if small else (f"learning_rate={config.learning_rate:g} must be at most 1/(20 d^2)={largest:g}",)
+    verdict = Verdict.at_most(
         max(abs(order - 1) for order in orders), 0.1, details=tuple(rows), note="measured: |order - 1|"
     )
+    return under(violated, verdict)
 
 
 @LEDGER.theory(
@@ -121,7 +132,12 @@ def the_inverse_loss_has_a_known_slope(config: Late, seed: int) -> Verdict:
     path = onehot.flow(task, config.horizon * np.array([0.5, 1.0]))
     inverse = 1 / onehot.loss(task, path.alpha, path.C)
     slope = (inverse[1] - inverse[0]) / (config.horizon / 2) * (task.length - 1) / 4
-    return Verdict.at_most(abs(slope - 1), 1e-3, details=({"slope (T-1)/(4 eta)": float(slope)},))
+    u, T, q, d = float(onehot.leak(task, path.C[0])), task.length, task.sparsity, task.width
+    # the slope is off by about u^2 (q/(T-q) + d/(T-1)): of first order in u nothing remains
+    largest = min(0.1, math.sqrt(1e-3 / 3 / (q / (T - q) + d / (T - 1))))
+    early = f"horizon={config.horizon:g} is too early: 1 - q s = {u:.2g} halfway must be at most {largest:.2g}"
+    verdict = Verdict.at_most(abs(slope - 1), 1e-3, details=({"slope (T-1)/(4 eta)": float(slope)},))
+    return under((early,) if u > largest else (), verdict)
 
 
 @LEDGER.theory(
@@ -160,7 +176,7 @@ def alpha_star_peaks_where_the_proof_says(config: Training, seed: int) -> Verdic
 def the_induction_hypothesis_holds_at_every_step(config: Training, seed: int) -> Verdict:
     task = config.task
     epsilon, eta = config.accuracy * onehot.largest_epsilon(task), onehot.largest_learning_rate(task)
-    steps = min(MOST_STEPS // 2, math.ceil(1.5 * onehot.time_to_loss(task, epsilon) / eta))
+    steps = math.ceil(min(MOST_STEPS // 2, 1.5 * onehot.time_to_loss(task, epsilon) / eta))
     path = onehot.descend(task, eta, steps)
     verdict = induction(task, path, onehot.named_attention(task, path.C), onehot.share_one_hot(task), epsilon)
     return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), verdict)
@@ -211,6 +227,10 @@ def training_has_two_stages(config: Training, seed: int) -> Verdict:
     epsilon = config.accuracy * onehot.largest_epsilon(task)
     half = onehot.time_to_attention(task, math.log((T - q) / q))
     end = onehot.time_to_attention(task, onehot.attention_threshold(task, epsilon))
+    violated = theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy)
+    if not 0 < end < math.inf:
+        where = "from the start" if end == 0 else "later than any time the flow is followed to"
+        return under(violated, Verdict("vacuous", note=f"s passes (1-x)/q {where}: there is no second stage"))
     bounds = onehot.first_stage_time(task, epsilon), onehot.second_stage_time(task, epsilon)
     late = onehot.flow(task, 1e3 * end * np.array([1.0, 2.0]))
     losses = onehot.loss(task, late.alpha, late.C)
@@ -221,7 +241,7 @@ def training_has_two_stages(config: Training, seed: int) -> Verdict:
         "second stage over its bound": Verdict.at_most((end - half) / bounds[1], 1.0),
         "|exponent + 1| of the late loss": Verdict.at_most(abs(exponent + 1), 0.02),
     }
-    return under(theorem_hypotheses(task) + accuracy_hypothesis(config.accuracy), Verdict.worst(verdicts))
+    return under(violated, Verdict.worst(verdicts))
 
 
 @LEDGER.theory(

@@ -53,10 +53,11 @@ class Training(Config):
     """One-hot training to a loss of epsilon."""
 
     task: Task = option(Task(20, 2, 5), "sizes of the task")
-    accuracy: float = option(0.5, "epsilon over the largest that the theorem allows, dT/(100 (T-q) q)", above=0.0)
+    accuracy: float = option(0.5, "epsilon over the largest that the theorem allows, dT/(100 (T-q) q)", low=1e-9)
 
     def check(self) -> None:
         room(self.task)
+        attainable(self.task, self.accuracy)
 
 
 def room(task: Task) -> None:
@@ -74,6 +75,17 @@ def fits(task: Task, encoding_width: int) -> None:
         f"encoding_width={encoding_width} must be at least task.sparsity={task.sparsity}"
         " (otherwise E_y^T E_y is singular)",
     )
+    least = 1 + math.ceil(math.log2(task.length))
+    require(
+        encoding_width >= least,
+        f"encoding_width={encoding_width} must be at least {least} for task.length={task.length} different encodings",
+    )
+
+
+def attainable(task: Task, accuracy: float) -> None:
+    """epsilon must lie below d/(2q), the loss at zero."""
+    largest = 50 * (task.length - task.sparsity) / task.length
+    require(accuracy < largest, f"accuracy={accuracy:g} must be below {largest:g} (training starts at that loss)")
 
 
 def enumerable(task: Task, limit: int = LARGEST_SUBSETS) -> None:

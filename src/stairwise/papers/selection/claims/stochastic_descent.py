@@ -11,7 +11,7 @@ from stairwise.lab.contract import Verdict
 from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.onehot_descent import induction
-from stairwise.papers.selection.claims.sizes import accuracy_hypothesis, fits, room, theorem_hypotheses
+from stairwise.papers.selection.claims.sizes import accuracy_hypothesis, attainable, fits, room, theorem_hypotheses
 from stairwise.papers.selection.config import Task
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ class Stochastic(Config):
     threshold: float = option(0.35, "largest |<e_i, e_j>| of an admissible set of encodings", above=0.0, high=1.0)
     encodings: int = option(24, "sets of encodings to average over", low=1, high=4096)
     subsets: int = option(8, "subsets to draw on each of them", low=1, high=4096)
-    accuracy: float = option(0.5, "epsilon over the largest that the theorem allows, dT/(100 (T-q) q)", above=0.0)
+    accuracy: float = option(0.5, "epsilon over the largest that the theorem allows, dT/(100 (T-q) q)", low=1e-9)
     steps: int = option(4000, "steps of gradient descent, where a claim takes steps", low=1, high=10**6)
 
     def check(self) -> None:
         room(self.task)
         fits(self.task, self.encoding_width)
+        attainable(self.task, self.accuracy)
 
 
 PAPER = Stochastic()

@@ -145,12 +145,12 @@ def overlaps(law: Law, subsets: Subsets) -> Float[np.ndarray, "encodings subsets
 
 def overlap_bound(delta: float, sparsity: int) -> float:
     """|<e_i, e_y>| <= sqrt(q) delta/(1-delta) off y: ||G_iy|| <= delta, ||G_yy^{-1}|| <= 1/(1-delta), ||1||^2 = q."""
-    return math.sqrt(sparsity) * delta / (1 - delta)
+    return math.sqrt(sparsity) * delta / (1 - delta) if delta < 1 else math.inf
 
 
 def overlap_bound_printed(delta: float) -> float:
     """delta/(1-2 delta): true of the iterated certificate of Candes and Tao, false of e_y."""
-    return delta / (1 - 2 * delta)
+    return delta / (1 - 2 * delta) if delta < 0.5 else math.inf
 
 
 def norm_bound(delta: float, sparsity: int) -> float:
@@ -251,6 +251,11 @@ def _draw_one(rng: np.random.Generator, length: int, width: int, threshold: floa
         if not bad.any():
             return signs.astype(np.float64)
         signs[bad] = _signs(rng, int(bad.sum()), width)
+    if limit > width - 2:  # two sign vectors differ by 2 at least: only repetitions were rejected
+        raise ConfigError(
+            f"encoding_width={width} has too few sign vectors for task.length={length} different ones to be drawn;"
+            " it must be larger"
+        )
     raise ConfigError(
         f"threshold={threshold:g} leaves too few of the random encodings to be drawn"
         f" (task.length={length}, encoding_width={width}); it must be larger"
@@ -287,7 +292,10 @@ def acceptance(length: int, width: int, threshold: float) -> Acceptance:
     """
     fewest = math.floor(width * (threshold + 1e-6)) + 1  # the smallest |sum of signs| that is rejected
     p = float(2 * binom.cdf((width - fewest) // 2, width, 0.5))
-    log_pass = math.log1p(-p) if p < 1 else -math.inf
+    if p == 1:  # an odd width, whose sums of signs are never 0, below its smallest: no second row is ever found
+        alone = float(length == 1)
+        return Acceptance(p, alone, alone, 1.0 if length == 1 else math.inf)
+    log_pass = math.log1p(-p)
     rows = np.arange(length)
     return Acceptance(
         p,

@@ -15,6 +15,7 @@ from scipy.integrate import solve_ivp
 from stairwise.papers.selection.config import Task
 
 Number = Any  # a float, or an array of them
+DIVERGED = 100.0  # beyond, exp(C) is meaningless: only a far too large learning rate leads there
 
 
 class Trajectory(NamedTuple):
@@ -50,7 +51,8 @@ def loss(task: Task, alpha: Number, C: Number) -> Number:
 def spread_loss(task: Task, alpha: Number, u: Number) -> Number:
     """The loss when u leaks evenly to the positions that the query does not name."""
     missing = (1 - alpha) + alpha * u
-    return task.width / 2 * (missing**2 / task.sparsity + (alpha * u) ** 2 / (task.length - task.sparsity))
+    others = max(1, task.length - task.sparsity)  # where there are none, u is 0
+    return task.width / 2 * (missing**2 / task.sparsity + (alpha * u) ** 2 / others)
 
 
 def slopes(task: Task, alpha: Number, C: Number) -> tuple[Number, Number]:
@@ -66,8 +68,9 @@ def _slopes(T: int, q: int, d: int, alpha: Any, C: Any, exp: Callable) -> tuple[
     decay = (T - q) * exp(-C)
     s = 1 / (q + decay)
     u = decay * s
-    drive = (1 - alpha) + alpha * T * u / (T - q)
-    return s - alpha * (q * s * s + u * u / (T - q)), alpha * d / (T - 1) * s * u * drive
+    others = max(1, T - q)  # where there are none, u is 0
+    drive = (1 - alpha) + alpha * T * u / others
+    return s - alpha * (q * s * s + u * u / others), alpha * d / max(1, T - 1) * s * u * drive
 
 
 def example_gradients(
@@ -93,12 +96,15 @@ def example_gradients(
 
 
 def descend(task: Task, learning_rate: float, steps: int) -> Trajectory:
-    """`steps` of gradient descent from zero: the recursion that Lemma D.5 reduces training to, exactly."""
+    """`steps` of gradient descent from zero: the recursion of Lemma D.5; not a number from where it has diverged."""
     T, q, d, exp = task.length, task.sparsity, task.width, math.exp
     alpha = C = 0.0
     alphas, Cs = np.empty(steps + 1), np.empty(steps + 1)
     alphas[0] = Cs[0] = 0.0
     for step in range(1, steps + 1):
+        if not abs(C) < DIVERGED:
+            alphas[step:] = Cs[step:] = np.nan
+            break
         value, attention = _slopes(T, q, d, alpha, C, exp)
         alpha, C = alpha + learning_rate * value, C + learning_rate * attention
         alphas[step], Cs[step] = alpha, C
@@ -108,10 +114,11 @@ def descend(task: Task, learning_rate: float, steps: int) -> Trajectory:
 def steps_to_loss(task: Task, learning_rate: float, epsilon: float, limit: int) -> int:
     """How many steps of gradient descent from zero it takes to a loss of at most epsilon; limit + 1 when more."""
     T, q, d, exp = task.length, task.sparsity, task.width, math.exp
+    others = max(1, T - q)  # where there are none, u is 0
     alpha = C = 0.0
     for step in range(limit + 1):
         u = (T - q) / (q * exp(C) + (T - q))
-        if d / 2 * (((1 - alpha) + alpha * u) ** 2 / q + (alpha * u) ** 2 / (T - q)) <= epsilon:
+        if d / 2 * (((1 - alpha) + alpha * u) ** 2 / q + (alpha * u) ** 2 / others) <= epsilon:
             return step
         value, attention = _slopes(T, q, d, alpha, C, exp)
         alpha, C = alpha + learning_rate * value, C + learning_rate * attention
@@ -202,8 +209,10 @@ def inverse_loss_slope(task: Task, alpha: Number, C: Number) -> Number:
 
 
 def alpha_star(task: Task, s: Number) -> Number:
-    """alpha* = (T-q) s/(T q s^2 - 2 q s + 1), where alpha would rest at fixed attention s."""
+    """alpha* = (T-q) s/(T q s^2 - 2 q s + 1), where alpha would rest at fixed attention s; 1/(q s) at q = T."""
     T, q = task.length, task.sparsity
+    if q == T:
+        return 1 / (q * s)
     return (T - q) * s / (T * q * s**2 - 2 * q * s + 1)
 
 

@@ -15,13 +15,10 @@ from jaxtyping import Float
 
 from stairwise.papers.selection.config import Task
 from stairwise.papers.selection.theory import onehot
-from stairwise.papers.selection.theory.onehot import Trajectory, ceiling, integrate, slack, spread_loss
+from stairwise.papers.selection.theory.onehot import DIVERGED, Trajectory, ceiling, integrate, slack, spread_loss
 
 Overlaps = Float[np.ndarray, "pairs others"]
 Slopes = Callable[[Task, int, Overlaps, float, float], tuple[float, float]]
-
-
-DIVERGED = 100.0  # beyond, exp(C) is meaningless: only a far too large learning rate leads there
 
 
 class Attention(NamedTuple):
@@ -86,12 +83,12 @@ def loss_averaged_slopes(
 
 def value_slope(task: Task, alpha: float, s: float, u: float) -> float:
     """alpha' = s (1 - q alpha s - alpha u^2/((T-q) s)) at average attention s and leak u."""
-    return s - alpha * (task.sparsity * s**2 + u**2 / (task.length - task.sparsity))
+    return s - alpha * (task.sparsity * s**2 + u**2 / _others(task))
 
 
 def value_slope_printed(task: Task, alpha: float, s: float, u: float) -> float:
     """Lemma E.7 as printed, with + alpha u^2/((T-q) s)."""
-    return s - alpha * (task.sparsity * s**2 - u**2 / (task.length - task.sparsity))
+    return s - alpha * (task.sparsity * s**2 - u**2 / _others(task))
 
 
 def attention_slope_bounds(
@@ -109,7 +106,12 @@ def attention_slope_bounds(
 
 def _drive(task: Task, alpha: float, u: float) -> float:
     """1 - q alpha (T s - 1)/(T-q) in terms of u = 1 - q s."""
-    return (1 - alpha) + alpha * task.length * u / (task.length - task.sparsity)
+    return (1 - alpha) + alpha * task.length * u / _others(task)
+
+
+def _others(task: Task) -> int:
+    """T-q as a divisor of what leaks: 1 at q = T, where nothing does."""
+    return max(1, task.length - task.sparsity)
 
 
 # --- the gradient lemmas for any finite law ---------------------------------------------------------------------------
