@@ -41,6 +41,7 @@ def test_the_kernels_equal_the_products_and_their_gradient(mask):
     assert_close(interpreted_gradient(packed, mask, cotangent), gradient(packed, mask, cotangent), 1e-6)
 
 
+@pytest.mark.slow
 def test_they_do_so_where_nothing_is_a_power_of_two_or_all_is():
     for length, width in ((17, 20), (16, 16)):
         packed, cotangent = parts(length=length, width=width)
@@ -49,6 +50,7 @@ def test_they_do_so_where_nothing_is_a_power_of_two_or_all_is():
         assert_close(interpreted_gradient(packed, mask, cotangent), gradient(packed, mask, cotangent), 1e-6)
 
 
+@pytest.mark.slow
 def test_examples_models_and_masks_are_batched():
     packed, cotangent = parts(2, 3)
     masks = jnp.stack([MASKS["causal"], MASKS["padded"], MASKS["full"]])
@@ -65,6 +67,7 @@ def test_examples_models_and_masks_are_batched():
     assert_close(per_example(interpreted_gradient)(packed, masks, cotangent), wanted, 1e-6)
 
 
+@pytest.mark.slow
 def test_half_precision_is_as_exact_as_the_products():
     packed, cotangent = parts(length=33, width=40, dtype=jnp.bfloat16)
     mask = attention_mask(33, causal=True)
