@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -204,7 +205,17 @@ def test_prompts_side_by_side_are_continued_as_each_alone(tiny):
 def test_a_model_that_cannot_be_loaded_or_read_so_much_is_one_line(tiny, tmp_path, capsysbinary):
     status, out, err = call(capsysbinary, "eval", "lego", "--model", str(tmp_path / "none"))
     assert (status, out, err.count("\n")) == (2, b"", 1)
+    assert f"model={tmp_path / 'none'}: there is no such folder" in err
+    status, out, err = call(capsysbinary, "eval", "lego", "--model", str(tiny), "--device", "foo")
+    assert (status, out, err) == (2, b"", "stairwise: device=foo must be auto, cpu, cuda or cuda:1\n")
+    (tmp_path / "empty").mkdir()
+    status, out, err = call(capsysbinary, "eval", "lego", "--model", str(tmp_path / "empty"))
+    assert (status, out, err.count("\n")) == (2, b"", 1)
     assert "cannot be loaded as a causal language model" in err
+    unread = shutil.copytree(tiny, tmp_path / "unread", ignore=shutil.ignore_patterns("*token*", "vocab*", "merges*"))
+    status, out, err = call(capsysbinary, "eval", "lego", "--model", str(unread), "-n", "1")
+    assert (status, out, err.count("\n")) == (2, b"", 1)
+    assert "it has no tokenizer" in err
     status, out, err = call(capsysbinary, "eval", "lego", "--model", str(tiny), "--shots", "60", "-n", "1", "--cot")
     assert (status, out, err.count("\n")) == (2, b"", 1)
     assert "the model reads at most 2048" in err

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from stairwise.lab.plan import Group
 from stairwise.lab.progress import Silent
 from stairwise.lab.store import Store
 from stairwise.lab.sweep import Request, preview, sweep
+from stairwise.report import sweeps
 from stairwise.train.loop import Member, Program
 from tests.lab.walking import PAPER
 from tests.train.test_loop import walk_stage
@@ -57,7 +59,7 @@ def test_more_seeds_or_values_run_only_what_is_new(tmp_path):
     assert all(run.seconds is not None for run in store.runs())
 
 
-def test_the_best_trial_and_the_rows_carry_the_grid(tmp_path):
+def test_the_best_trial_and_the_rows_carry_the_grid(tmp_path, capsys):
     result = sweep(WALK, GRID, seeds=2, store=Store.open(tmp_path), group=4, best="max:mean")
     rows = result.rows()
     assert {row["shift"] for row in rows} == {0.0, 1.0}
@@ -65,6 +67,9 @@ def test_the_best_trial_and_the_rows_carry_the_grid(tmp_path):
     assert best is not None
     assert best.final("mean") == max(row["mean"] for row in rows)
     assert result.best("mean") is not best  # the lowest
+    aimless = replace(result, aim=Aim.parse("nosuch"))
+    sweeps.summary(aimless, 1.0, as_json=False)
+    assert "best nosuch: no trial has it (they have " in capsys.readouterr().out
 
 
 def test_the_plan_counts_trials_programs_and_groups_before_anything_exists(tmp_path):

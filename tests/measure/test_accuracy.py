@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from stairwise.measure.accuracy import exact_match, exact_match_accuracy, step_accuracy, wilson
+from stairwise.measure.accuracy import exact_match, exact_match_accuracy, share, step_accuracy, wilson
 from tests.helpers import assert_close
 
 LABELS = jnp.array([[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 1, 1]], dtype=jnp.int32)
@@ -55,3 +55,15 @@ def test_wilson_covers_the_truth_about_as_often_as_it_says():
 def test_a_confidence_outside_the_unit_interval_is_named():
     with pytest.raises(ValueError, match="confidence=2"):
         wilson(1, 2, 2.0)
+
+
+def test_a_share_is_exactly_1_where_all_are_right_and_a_mean_elsewhere():
+    flags = np.random.default_rng(0).random((3, 255)) < 0.3
+    np.testing.assert_allclose(share(jnp.asarray(flags), axis=1), flags.mean(axis=1), rtol=1e-6)
+    for count in (1, 3, 255, 500, 3000):
+        assert float(share(jnp.ones(count, dtype=bool))) == 1
+        assert float(share(jnp.zeros(count, dtype=bool))) == 0
+    almost = jnp.full(255, 1, dtype=jnp.float32).at[0].set(0.5)
+    assert float(share(almost)) < 1  # shares of shares too
+    assert float(share(jnp.asarray([True, False]), where=jnp.asarray([True, False]))) == 1
+    assert bool(jnp.isnan(share(jnp.ones(3, dtype=bool), where=jnp.zeros(3, dtype=bool))))

@@ -265,3 +265,15 @@ def test_bad_input_is_refused_in_one_line(make, message):
     with pytest.raises(ValueError) as caught:
         make()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("make", [balanced, chain])
+@pytest.mark.parametrize("room", [5, 50, 100])  # filled node by node, and level by level
+def test_every_node_is_the_product_of_its_children_and_the_root_the_parity(make, room):
+    count, slots = room - 2, room + 7
+    tree = make(jnp.arange(room, dtype=jnp.int32), count + 1, count, slots)
+    x = np.random.default_rng(room).choice([-1, 1], size=(slots, 3))
+    values = np.asarray(tree.complete(jnp.asarray(x, dtype=jnp.int32)))
+    left, right = np.asarray(tree.children).T
+    np.testing.assert_array_equal(values[slots:], values[left] * values[right])
+    np.testing.assert_array_equal(values[slots + int(tree.root)], x[:count].prod(axis=0))

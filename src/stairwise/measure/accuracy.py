@@ -3,11 +3,26 @@
 `counted` marks the steps that matter, so that chains of different lengths can share one padded shape.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Shaped
 from scipy.special import ndtri
+
+
+def share(
+    right: Shaped[Array, "..."],
+    axis: int | None = None,
+    where: Bool[Array, "..."] | None = None,
+    dtype: Any = jnp.float32,
+) -> Float[Array, "..."]:
+    """The mean of flags (or of shares), which is exactly 1 where all of them are.
+
+    A plain mean need not be: dividing is multiplying on a GPU, where 255 of 255 gave 0.99999994, which never reaches a
+    threshold of 1. Where nothing is counted it is NaN, as a mean is.
+    """
+    mean = jnp.mean(right, axis=axis, where=where, dtype=dtype)
+    return jnp.where(jnp.all(right == 1, axis=axis, where=where), jnp.round(mean), mean)
 
 
 class Proportion(NamedTuple):
@@ -69,6 +84,6 @@ def wilson(
     s, n = jnp.asarray(successes, dtype=dtype), jnp.asarray(trials, dtype=dtype)
     half = z * jnp.sqrt(s * (n - s) / jnp.maximum(n, 1) + z**2 / 4)
     centre, width = s + z**2 / 2, n + z**2
-    value = jnp.where(n > 0, s / jnp.maximum(n, 1), jnp.nan)
+    value = jnp.where(n > 0, jnp.where(s == n, 1, s / jnp.maximum(n, 1)), jnp.nan)
     # at the ends the two terms are equal; rounding must not push them out of [0, 1]
     return Proportion(value, jnp.maximum((centre - half) / width, 0), jnp.minimum((centre + half) / width, 1))

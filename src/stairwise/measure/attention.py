@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
+from stairwise.measure.accuracy import share
+
 Mask = Bool[Array, "#queries keys"] | None
 Rows = Bool[Array, " queries"] | None
 
@@ -80,7 +82,7 @@ def argmax_agreement(
     weights: Float[Array, "*heads queries keys"], targets: Integer[Array, " queries"], rows: Rows = None
 ) -> Float[Array, "*heads"]:
     """The fraction of `rows` (all by default) whose most attended key is the target."""
-    return jnp.mean(jnp.argmax(weights, axis=-1) == targets, axis=-1, where=rows)
+    return share(jnp.argmax(weights, axis=-1) == targets, -1, rows, jnp.result_type(float))
 
 
 def argmax_inside(

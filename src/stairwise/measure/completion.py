@@ -4,7 +4,9 @@ Prompts of a batch are filled up on the left, and the filling is masked: each is
 PyTorch and Transformers (the extra `hf`) are imported when first used.
 """
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from stairwise.extras import missing
@@ -57,9 +59,16 @@ def load_language_model(name: str, *, device: str = "auto", dtype: str = "auto",
     logging.disable_progress_bar()
     auto: Any = AutoModelForCausalLM  # its own types are too narrow
     place = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch(r"cpu|(cuda|mps|xpu)(:\d+)?", place):
+        raise ValueError(f"device={device} must be auto, cpu, cuda or cuda:1")
+    if name.startswith((".", "/", "~")) and not Path(name).expanduser().is_dir():
+        raise ValueError(f"model={name}: there is no such folder")
     try:
         network = auto.from_pretrained(name, dtype=dtype)
-        return LanguageModel(network.to(place), AutoTokenizer.from_pretrained(name), batch)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        if not tokenizer("1 + 1 =")["input_ids"]:  # made up by the library where the folder has none
+            raise ValueError("it has no tokenizer that reads text")
+        return LanguageModel(network.to(place), tokenizer, batch)
     except (OSError, ValueError, KeyError, RuntimeError) as error:  # the library says it in many lines
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"model={name} cannot be loaded as a causal language model: {reason}") from None

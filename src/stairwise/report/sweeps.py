@@ -13,6 +13,7 @@ from stairwise.report.terminal import heading, open_console, print_json, print_r
 from stairwise.report.words import duration, number, plain
 
 MOST_BAD = 20
+MOST_NAMES = 12
 
 
 def plan(found: Mapping[str, Any], script: str | None, *, as_json: bool) -> None:
@@ -50,6 +51,9 @@ def summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
         assert found is not None
         where = plain(label(best, result.axes))
         print(f"  best {found[0]} {number(found[1])}: {where}  (stairwise show {best.digest})")
+    elif result.aim.metric and result.records:
+        known = sorted({name for record in result.records for name in record.names()})
+        print(f"  best {result.aim.metric}: no trial has it (they have {', '.join(known[:MOST_NAMES])})")
     for record in result.bad[:MOST_BAD]:
         print(f"  {record.status}: {plain(label(record, result.axes))}: {plain(record.run.get('message', ''))}")
     if len(result.bad) > MOST_BAD:

@@ -98,6 +98,14 @@ class Tree(eqx.Module):
         [-1, 1, 1, -1, -1, 1]
         """
         room = jnp.zeros((self.nodes, *inputs.shape[1:]), dtype=inputs.dtype)
+        if self.levels**2 <= self.nodes:  # flat: all nodes at once, once a level, after which those up to it are right
+            left, right = self.children.T
+
+            def level(_, nodes):
+                values = jnp.concatenate([inputs, nodes])
+                return combine(values[left], values[right])
+
+            return jnp.concatenate([inputs, jax.lax.fori_loop(0, self.levels, level, room)])
 
         def fill(i, values):
             left, right = self.children[i]

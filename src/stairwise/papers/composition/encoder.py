@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.config import Encoder
 from stairwise.papers.composition.rules import cross_entropy
@@ -133,5 +134,5 @@ def measure(config: Encoder, numbers, state: State, key, t) -> dict[str, Array]:
         labels = jax.vmap(lambda sequence, hops=hops: task.hop(sequence, hops).reshape(-1))(sequences)[:, :counted]
         right = jnp.argmax(logits[place], axis=-1) == labels
         metrics[f"loss {hops}"] = jnp.mean(cross_entropy(logits[place], labels))
-        metrics[f"accuracy {hops}"] = jnp.mean(right, dtype=jnp.float32)
+        metrics[f"accuracy {hops}"] = share(right)
     return metrics

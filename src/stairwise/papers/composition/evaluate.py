@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
+from stairwise.measure.accuracy import share
 from stairwise.papers.composition.model import AttentionOnly
 from stairwise.papers.composition.task import Composition, ideal_attention, ideal_stream
 
@@ -55,10 +56,10 @@ def evaluate(
         hops = f"{layer.hops} hop{'s' if layer.hops > 1 else ''}"
         metrics |= {
             f"loss {hops}": jnp.mean(loss[:, head]),
-            f"accuracy {hops}": jnp.mean(right[:, head], dtype=jnp.float32),
-            f"exact match {hops}": jnp.mean(jnp.all(right[:, head], axis=1), dtype=jnp.float32),
+            f"accuracy {hops}": share(right[:, head]),
+            f"exact match {hops}": share(jnp.all(right[:, head], axis=1)),
             f"sup error {hops}": jnp.max(error[:, head]),
             f"mass layer {head + 1}": jnp.min(mass[:, head]),
-            f"attending layer {head + 1}": jnp.mean(mass[:, head] > 0.5, dtype=jnp.float32),
+            f"attending layer {head + 1}": share(mass[:, head] > 0.5),
         }
     return metrics

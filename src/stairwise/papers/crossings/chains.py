@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.config import Task as CompositionTask
 from stairwise.papers.composition.rules import cross_entropy
@@ -116,6 +117,6 @@ def accuracy(model: Transformer, lessons: Lesson) -> dict[str, Float[Array, ""]]
     rows = lessons.labels.shape[1]
     right = jax.vmap(lambda one: jnp.argmax(model(one.tokens)[-rows:], axis=-1) == one.labels)(lessons)
     return {
-        "accuracy": jnp.mean(jnp.all(right, axis=1), dtype=jnp.float32),
-        "last": jnp.mean(right[:, -1], dtype=jnp.float32),
+        "accuracy": share(jnp.all(right, axis=1)),
+        "last": share(right[:, -1]),
     }

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from stairwise.measure.accuracy import share
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.config.dynamics import Curriculum
 from stairwise.papers.lego.model import VALUE, SparseScores, Transformer
@@ -193,7 +194,7 @@ def _tests(config: Curriculum, network: Transformer, key) -> dict[str, Array]:
         heard = jax.vmap(lambda chain: rollout(network, task, chain, length))(chains)
         inside = jnp.arange(task.length, dtype=jnp.int32) < length
         missed = jnp.sum(jnp.where(inside, heard.missed, 0), axis=1) / length
-        match = [jnp.mean(jnp.all(flags, axis=1).astype(missed.dtype)) for flags in (heard.value, heard.clause)]
+        match = [share(jnp.all(flags, axis=1), dtype=missed.dtype) for flags in (heard.value, heard.clause)]
         return {"value match": match[0], "clause match": match[1], "eps": jnp.mean(missed)}
 
     return jax.lax.map(at_length, jnp.asarray(config.lengths, dtype=jnp.int32))

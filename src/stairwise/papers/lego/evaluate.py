@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray
 
-from stairwise.measure.accuracy import exact_match
+from stairwise.measure.accuracy import exact_match, share
 from stairwise.nn.positions import random_places
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.rollout import roll_out
@@ -52,7 +52,7 @@ def rolled_out(
 
     def of_length(length: Integer[Array, ""]) -> Tested:
         one = partial(_one_sentence, model, task, length)
-        return jax.tree.map(jnp.mean, jax.vmap(one)(chains, keys))
+        return jax.tree.map(share, jax.vmap(one)(chains, keys))
 
     return jax.lax.map(of_length, jnp.array(lengths, dtype=jnp.int32))
 
@@ -68,7 +68,7 @@ def _one_sentence(
     return Tested(
         exact=exact_match(made[:, VALUE], true[:, VALUE], counted).astype(jnp.float32),
         final=right[length - 1].astype(jnp.float32),
-        step=jnp.mean(right, where=counted, dtype=jnp.float32),
+        step=share(right, where=counted),
         clause=jnp.all(made == true, where=counted[:, None]).astype(jnp.float32),
         expected=_expected(model, jnp.concatenate([predicates, answers]), length, places, counted),
     )

@@ -14,6 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray
 
 from stairwise.lab.config import ConfigError
+from stairwise.measure.accuracy import share
 from stairwise.papers.lego.config.practical import Practical, SelfTraining, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.decoder import Decoder
@@ -105,7 +106,7 @@ def own_stage(config: SelfTraining, length: int) -> Stage:
         label = partial(own_labels, base, carry, task, pool_key(numbers))
         numbered = jnp.arange(config.pool, dtype=jnp.int32)
         labels, right = jax.lax.map(label, numbered, batch_size=min(LABELLED_AT_ONCE, config.pool))
-        exact, step = jnp.mean(jnp.all(right, axis=1), dtype=jnp.float32), jnp.mean(right, dtype=jnp.float32)
+        exact, step = share(jnp.all(right, axis=1)), share(right)
         return fresh_memory(carry)._replace(labels=labels, label_exact=exact, label_step=step)
 
     def tick(numbers, state: State, key, t) -> State:

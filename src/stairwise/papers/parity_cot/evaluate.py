@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int8
 
-from stairwise.measure.accuracy import exact_match
+from stairwise.measure.accuracy import exact_match, share
 from stairwise.measure.attention import argmax_inside, mass_on, mean_row, sparsest_row, without_first
 from stairwise.nn.attention import attention_mask
 from stairwise.nn.transformer import Transformer
@@ -28,13 +28,13 @@ def accuracy(model: Transformer, problem: Problem, tokens: Sequences, batch: int
         logits, labels = logits_of(model, problem.layout, part), problem.labels(part)
         predicted, live = jnp.argmax(logits, axis=-1), jnp.broadcast_to(problem.live, labels.shape)
         whole = exact_match(predicted, labels.astype(predicted.dtype), live)
-        single = jnp.mean(predicted == labels, where=live, dtype=jnp.float32)
-        return jnp.sum(whole, dtype=jnp.int32), single, cross_entropy(logits, labels, problem.live)
+        single = share(predicted == labels, where=live)
+        return whole, single, cross_entropy(logits, labels, problem.live)
 
     whole, single, loss = jax.lax.map(one, tokens.reshape(-1, chunk, tokens.shape[1]))
     return {
-        "exact match": jnp.sum(whole) / len(tokens),
-        "step accuracy": jnp.mean(single),
+        "exact match": share(whole),
+        "step accuracy": share(single),
         "validation loss": jnp.mean(loss),
     }
 

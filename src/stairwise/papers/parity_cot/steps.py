@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int8, Integer, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.papers.parity_cot import simplified
 from stairwise.papers.parity_cot.certificate import certified_margin, target_and_other, worst_attention
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
@@ -194,8 +195,8 @@ def measure(config: ThreeSteps, numbers, state: State, key: PRNGKeyArray, t) -> 
     labels = tokens[:, config.task.inputs + 1 :]
     right = (out > 0) == (labels == 1)
     found = {
-        "exact match": jnp.mean(jnp.all(right, axis=1), dtype=out.dtype),
-        "accuracy": jnp.mean(right, dtype=out.dtype),
+        "exact match": share(jnp.all(right, axis=1), dtype=out.dtype),
+        "accuracy": share(right, dtype=out.dtype),
         "loss": jnp.sum(simplified.loss_of(config.loss, out, labels)) / len(labels),
         "smallest margin": jnp.min(jnp.where(labels == 1, out, -out)),
         "largest output": jnp.max(jnp.abs(out)),
@@ -213,7 +214,7 @@ def over_all_inputs(
     target, other = target_and_other(tables.scores, secret)
     weights = jax.vmap(lambda one: simplified.attention(tables.scores, one, config.task.inputs))(tokens[:, :-1])
     return {
-        "argmax on the secret": jnp.mean(jnp.argmax(weights, axis=-1) == secret, dtype=error.dtype),
+        "argmax on the secret": share(jnp.argmax(weights, axis=-1) == secret, dtype=error.dtype),
         "worst attention error": jnp.max(error),
         "smallest target logit": jnp.min(target),
         "smallest gap": jnp.min(target - other),

@@ -14,6 +14,8 @@ from jaxtyping import Bool, Float
 from stairwise.measure.estimates import Estimate
 from stairwise.measure.fits import Data, Fit, fit, slope_estimate
 
+ROUNDING = 1e-6  # shares were stored in float32, and on a GPU 255 of 255 as 1 - 6e-8
+
 
 def curve(record: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """A metric of one trial against the number of samples."""
@@ -57,7 +59,7 @@ def boundary(records: Sequence[Any], name: str, level: float = 1.0) -> Boundary 
     for record in records:
         counts, values = curve(record, name)
         smallest = min(smallest, counts[0])
-        found.setdefault(record.config.task.bits, []).append(threshold(counts, values >= level))
+        found.setdefault(record.config.task.bits, []).append(threshold(counts, values >= level - ROUNDING))
     usable = {d: hits for d, hits in sorted(found.items()) if all(n > smallest for n, _ in hits)}
     usable = {d: hits for d, hits in usable.items() if not all(censored for _, censored in hits)}
     if len(usable) < 2:
@@ -77,6 +79,6 @@ def success_map(records: Sequence[Any], name: str = "success") -> tuple[list[int
     """The sizes d, the counts n, and the share of seeds that reach 1 at each (d, n)."""
     by_bits: dict[int, list[np.ndarray]] = {}
     for record in records:
-        by_bits.setdefault(record.config.task.bits, []).append(curve(record, name)[1] >= 1)
+        by_bits.setdefault(record.config.task.bits, []).append(curve(record, name)[1] >= 1 - ROUNDING)
     sizes = sorted(by_bits)
     return sizes, curve(records[0], name)[0], np.array([np.mean(by_bits[d], axis=0) for d in sizes])

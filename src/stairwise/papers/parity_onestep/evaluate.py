@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from stairwise.measure.accuracy import share
 from stairwise.papers.parity_onestep.model import PositionalAttention
 from stairwise.tasks.decomposition import Tree
 
@@ -31,7 +32,7 @@ def evaluate(
     made = outcome(model, gates, truth[: tree.slots])[tree.slots :]
     forced = model.link(model.scores().T @ truth)
     sup = jnp.where(tree.used, jnp.max(jnp.abs(made - values), axis=1), 0)
-    accuracy = jnp.mean((jnp.sign(made) == values).astype(values.dtype), axis=1)
+    accuracy = share(jnp.sign(made) == values, axis=1, dtype=values.dtype)
     loss = jnp.where(tree.used, 0.5 * jnp.mean((made - values) ** 2, axis=1), 0)
     forced_loss = jnp.where(tree.used, 0.5 * jnp.mean((forced - values) ** 2, axis=1), 0)
     found = {
@@ -93,5 +94,5 @@ def support(model: PositionalAttention) -> Float[Array, ""]:
     """The fraction of nodes whose two largest weights are those of their children."""
     tree = model.tree
     lowest_child = jnp.min(child_logits(tree, model.W), axis=0)
-    found = (lowest_child > jnp.max(other_logits(model), axis=0)) & tree.used
-    return jnp.sum(found.astype(jnp.float32)) / jnp.sum(tree.used.astype(jnp.float32))
+    found = lowest_child > jnp.max(other_logits(model), axis=0)
+    return share(found, where=tree.used)

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import EngFormatter
 
 from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis, seeds_note
 from stairwise.papers.composition.figures.common import colour, grouped, hops, size
+
+LEARNT = 0.95  # held-out accuracy
 
 
 def describe(config: Any) -> str:
@@ -40,18 +43,38 @@ def mix(records: Sequence[Any]):
 
 
 def pools(records: Sequence[Any]):
-    """Accuracy on every trained hop by the number of distinct examples."""
+    """Accuracy on every trained hop by the number of distinct examples; last, how the hardest hop ends."""
     config = records[0].config
     arms = grouped(records, lambda record: record.config.samples)
-    figure, panels = plt.subplots(1, len(config.hops), figsize=(1.05 * COLUMN * len(config.hops), 2.5), squeeze=False)
-    for axes, hop in zip(panels[0], config.hops, strict=True):
-        for number, (samples, chosen) in enumerate(arms.items()):
-            label = f"{samples:,} examples" if samples else "fresh examples"
-            runs = [record.series(f"accuracy {hop}") for record in chosen]
-            all_seeds(axes, runs, label, colour(number), DASHES[number % len(DASHES)])
-        axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
-        axes.set(xlabel="step", ylabel="held-out accuracy", ylim=(0, 1.03), title=hops(hop))
+    ordered = sorted(arms, key=lambda samples: samples or float("inf"))
+    figure, (*panels, map_) = plt.subplots(
+        1, len(config.hops) + 1, figsize=(0.95 * COLUMN * (len(config.hops) + 1), 2.5), sharey=True
+    )
+    for number, samples in enumerate(ordered):
+        style = {"color": colour(number), "linestyle": DASHES[number % len(DASHES)]}
+        for axes, hop in zip(panels, config.hops, strict=True):
+            label: str | None = f"{samples:,} examples" if samples else "fresh examples"
+            for record in arms[samples]:
+                # a run learns a hop or does not: quartiles between the two would show what no run does
+                axes.plot(*record.series(f"accuracy {hop}"), linewidth=0.9, label=label, **style)
+                label = None
+        ends = [record.final(f"accuracy {config.hops[-1]}") for record in arms[samples]]
+        spread = [number + 0.12 * (place - (len(ends) - 1) / 2) for place in range(len(ends))]
+        map_.plot(spread, ends, "o", color=colour(number), alpha=0.8)
+        map_.text(number, 1.06, f"{sum(end > LEARNT for end in ends)}/{len(ends)}", ha="center", fontsize=7)
+    for axes, hop in zip(panels, config.hops, strict=True):
+        axes.set(xlabel="step", title=hops(hop))
         count_axis(axes)
-    panels[0][0].legend(loc="lower right", bbox_to_anchor=(1, 0.1))
-    figure.suptitle(f"{describe(config)}.  {seeds_note(records)}", fontsize=7)
+    for axes in (*panels, map_):
+        axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
+    map_.set(xlabel=f"examples (above: runs over {LEARNT:g})", title=f"{hops(config.hops[-1])}, at the end")
+    map_.set_xticks(range(len(ordered)), [engineering(samples) if samples else "fresh" for samples in ordered])
+    panels[0].set(ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.16))
+    panels[0].legend(loc="lower right", bbox_to_anchor=(1, 0.2))
+    seeds = len({record.seed for record in records})
+    figure.suptitle(f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot", fontsize=7)
     return figure
+
+
+def engineering(count: int) -> str:
+    return EngFormatter(sep="")(count)

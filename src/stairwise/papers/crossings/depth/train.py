@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.encoder import Lesson
 from stairwise.papers.composition.rules import cross_entropy
@@ -126,7 +127,7 @@ def depth_look(config: Solver, numbers, model: Any) -> dict[str, Float[Array, ""
             lesson = asked(config, numbers, kind, key)
             return (jnp.argmax(model(lesson.tokens)[1:], axis=-1) == lesson.labels)[: config.task.alphabet]
 
-        return jnp.mean(jax.vmap(one)(drawn), dtype=jnp.float32)
+        return share(jax.vmap(one)(drawn))
 
     found = jax.lax.map(of_kind, jnp.arange(len(config.hops), dtype=jnp.int32))
     return {f"hops {hops}": found[place] for place, hops in enumerate(config.hops)} | {"accuracy": found[-1]}

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.measure.attention import mean_row
 from stairwise.papers.crossings.learning import in_looks
 from stairwise.papers.crossings.retrieval import Tracking
@@ -137,7 +138,7 @@ def tested(config: Tracking, numbers, model: Decoder, length: int):
         told = sentence(config, numbers, at(role_key(numbers["seed"], "test"), number), length)
         logits, weights = read(model, told)
         right = jnp.all(jnp.argmax(logits, axis=-1) == told.answers[1:])
-        return right.astype(jnp.float32), jnp.mean(mean_row(weights, mask))
+        return right, jnp.mean(mean_row(weights, mask))
 
     right, entropy = jax.vmap(one)(jnp.arange(config.test, dtype=jnp.int32))
-    return jnp.mean(right), jnp.mean(entropy)
+    return share(right), jnp.mean(entropy)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.measure.attention import mean_row
 from stairwise.nn.encodings import random_signs, subset_encoding
 from stairwise.papers.composition import encoder
@@ -88,7 +89,7 @@ def look(config: Watched, setting: Setting, numbers: Numbers, model) -> dict[str
     keys = jax.vmap(partial(at, role_key(numbers["seed"], "test")))(jnp.arange(config.test, dtype=jnp.int32))
     right, entropy = jax.vmap(one)(keys)
     heads = jnp.mean(entropy, axis=0)
-    return {"accuracy": jnp.mean(right), "entropy": jnp.mean(heads), "sparsest head": jnp.min(heads)}
+    return {"accuracy": share(right), "entropy": jnp.mean(heads), "sparsest head": jnp.min(heads)}
 
 
 # --- the settings -----------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ def composition(config: Watched) -> Setting:
         tokens = token_form(sequence, own.kinds.index(config.parts))
         logits, weights = model.with_attention(tokens)
         right = jnp.argmax(logits[1:], axis=-1) == task.hop(sequence, config.parts).reshape(-1)
-        return Seen(jnp.mean(right, dtype=jnp.float32), weights[..., 1:, :], jnp.ones((1, len(tokens)), dtype=bool))
+        return Seen(share(right), weights[..., 1:, :], jnp.ones((1, len(tokens)), dtype=bool))
 
     return Setting(lambda numbers, key: encoder.make_encoder(own, key), loss, see)
 
@@ -144,7 +145,7 @@ def lego_chain(config: Watched) -> Setting:
         logits, weights = model.with_attention(clauses[:-1], config.length)
         right = jnp.argmax(logits[:, VALUE], axis=-1) == clauses[config.length + 1 :, VALUE]
         place = jnp.arange(2 * config.length, dtype=jnp.int32)
-        return Seen(jnp.mean(right, dtype=jnp.float32), weights, place <= place[config.length :, None])
+        return Seen(share(right), weights, place <= place[config.length :, None])
 
     return Setting(lambda numbers, key: lego.make_decoder(own, key), loss, see)
 
@@ -177,7 +178,7 @@ def parity_chain(config: Watched) -> Setting:
         said = jnp.argmax(logits_of(model, layout, tokens[None])[0], axis=-1)
         place = jnp.arange(layout.length, dtype=jnp.int32)
         mask = place <= place[layout.first :, None]
-        right = jnp.mean(said == asked.labels(tokens), dtype=jnp.float32)
+        right = share(said == asked.labels(tokens))
         return Seen(right, step_attention(model, asked, tokens), mask)
 
     return Setting(lambda numbers, key: make_decoder(own.decoder, layout.length, own.decoder.std, key), loss, see)
@@ -208,7 +209,7 @@ def parity_tree(config: Watched) -> Setting:
     def see(numbers: Numbers, W, key) -> Seen:
         tree = tree_of(numbers)
         model, said, nodes = predicted(tree, W, key)
-        right = jnp.mean(jnp.sign(said) == nodes, dtype=jnp.float32)
+        right = share(jnp.sign(said) == nodes)
         return Seen(right, model.scores().T[None], tree.visible("causal").T)
 
     return Setting(init, loss, see)

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int8, Integer, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.crossings.learning import in_looks
 from stairwise.papers.crossings.supervisions import Supervised
@@ -174,4 +175,4 @@ def look(config: Supervised, numbers, model: Transformer) -> dict[str, Float[Arr
     index = config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32)
     bits = inputs_at(config, numbers, index)
     said = own_answers(config, lesson, model, bits, None)[:, lesson.last]
-    return {"accuracy": jnp.mean(said == lesson.answers(bits)[:, lesson.last], dtype=jnp.float32)}
+    return {"accuracy": share(said == lesson.answers(bits)[:, lesson.last])}

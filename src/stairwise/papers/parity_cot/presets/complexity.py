@@ -168,14 +168,13 @@ LONG = experiment(
         "gpu": Preset(
             HUNDRED,
             {
-                **crossed(chain(True, 100, 262_144, 4096), sizes(20, 60, 100), THREE_RATES),
-                **crossed(chain(True, 100, 262_144, 4096), sizes(40, 80), {"rate 0.0001": {"rate": 1e-4}}),
+                **crossed(chain(True, 100, 262_144, 4096), sizes(20, 40, 60, 80, 100), THREE_RATES),
                 **crossed(chain(False, 4, 1_048_576, 8192), sizes(1, 2, 3, 4), THREE_RATES),
             },
             seeds=5,
             group=5,
             hours=0.05,
-            note="one layer, one head at the paper's width, k = 40 and 80 at one rate; without CoT 1e6 samples",
+            note="one layer, one head at the paper's width; without CoT 1e6 samples",
         ),
         "paper": Preset(
             HUNDRED,
