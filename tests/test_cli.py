@@ -129,6 +129,7 @@ values = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(st.sampled_from(sorted(QUICK)), st.dictionaries(st.one_of(st.sampled_from(FIELDS), texts), values, max_size=3))
 def test_any_config_is_either_planned_or_refused_in_one_line(tmp_path_factory, target, fields):

@@ -21,6 +21,7 @@ def test_the_page_of_paper_presets_is_up_to_date(monkeypatch):
 EXPERIMENTS = [experiment for paper in registry.papers() for experiment in paper.experiments]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["gpu", "paper"])
 def test_groups_compute_little_that_nobody_asked_for(preset):
     """A group computes as many trials as it is wide, however many there are."""

@@ -105,6 +105,7 @@ def small_memory(monkeypatch):
     return asked
 
 
+@pytest.mark.slow
 def test_a_group_that_runs_out_of_memory_is_halved_and_so_are_those_after_it(tmp_path, small_memory):
     heard, store = Heard(), Store.open(tmp_path / "halved")
     trials = WALK.trials("quick", range(8))
@@ -226,6 +227,7 @@ execute(trials, Store.open(sys.argv[1] + "/odd"), width=3)
 """
 
 
+@pytest.mark.slow
 def test_the_trial_axis_spreads_over_local_devices_and_each_share_has_the_bits_of_its_own_width(tmp_path):
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", SHARDED, str(tmp_path)], env=environment, check=True, timeout=300)

@@ -87,6 +87,7 @@ def test_aic_tells_the_true_law():
     assert [one.aic for one in ranked] == sorted(one.aic for one in ranked)
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals_cover_the_truth_about_as_often_as_they_say():
     covered = 0
     for seed in range(60):

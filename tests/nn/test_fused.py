@@ -82,6 +82,7 @@ def test_half_precision_is_as_exact_as_the_products():
     assert error(interpreted_gradient(packed, mask, cotangent), exact_gradient) < 1.5 * by_products
 
 
+@pytest.mark.slow
 def test_the_products_compute_it_where_there_is_no_such_gpu():
     packed, cotangent = parts(dtype=jnp.bfloat16)
     mask = MASKS["causal"]

@@ -203,6 +203,7 @@ def test_without_a_key_dropout_is_off_and_the_model_deterministic():
     np.testing.assert_array_equal(noisy(tokens()), plain(tokens()))
 
 
+@pytest.mark.slow
 def test_dropout_is_a_function_of_its_key_and_has_the_right_mean_where_the_model_is_linear_in_it():
     """Without norms, with a dead perceptron and constant scores, one layer is linear in every dropped factor."""
     model = build(positions="none", layers=1, norm=False, dropout=0.2)

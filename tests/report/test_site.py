@@ -207,6 +207,7 @@ def test_damaged_and_foreign_entries_are_listed_with_why_and_not_used(store, tmp
     assert statuses(site["ledger.html"]) == ["skipped"] * 3
 
 
+@pytest.mark.slow
 def test_the_same_store_gives_the_same_bytes(store, tmp_path):
     tiny.fill(store)
     tiny.keep(store, "tiny/thm1", Verdict.at_most(1, 2, note="a note"))

@@ -22,6 +22,7 @@ def records(request):
     return [record for block in request.blocks() for record in block.records()]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32 - 1), st.sampled_from(list(SPLITS)), st.booleans())
 def test_every_record_is_what_its_oracle_says(shape, seed, split, cot):

@@ -102,6 +102,7 @@ def test_cross_entropy_is_the_mean_over_the_rows_that_count():
     assert_close(cross_entropy(logits, labels, live), by_hand.mean(), 1e-6)
 
 
+@pytest.mark.slow
 def test_dropout_acts_only_where_a_key_is_given():
     problem, tokens = sequences(Task(7, 3))
     model = decoder(1, 2, problem.layout.length, dropout=0.5)

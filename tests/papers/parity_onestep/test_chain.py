@@ -67,6 +67,7 @@ CHAIN = Descent(
 )
 
 
+@pytest.mark.slow
 def test_without_teacher_forcing_one_level_is_solved_at_each_step():
     program = Program(train.descent(split(CHAIN)[0]))
     found = run(CHAIN, 0, program)

@@ -80,6 +80,7 @@ def test_token_laws_have_the_moments_they_promise(law):
     assert_close(second, expected, 0.05)
 
 
+@pytest.mark.slow
 def test_padded_validation_equals_the_plain_loss_at_every_length_and_sparsity():
     model, numbers = random_model(), numbers_of(SMALL)
     key = jax.random.key(7)
@@ -116,6 +117,7 @@ def test_a_finite_training_set_has_exactly_its_size():
     assert len({tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}) == 5
 
 
+@pytest.mark.slow
 def test_the_same_run_twice_is_bit_identical_and_another_seed_is_not(program):
     first, again, other = fit(program), fit(program), fit(program, seed=1)
     assert first.value == again.value
@@ -152,6 +154,7 @@ def test_a_factorised_w_has_the_rank_it_was_given():
     assert np.linalg.matrix_rank(arrays["train/W"], tol=1e-6) == 2
 
 
+@pytest.mark.slow
 def test_averaging_outputs_costs_less_than_averaging_losses():
     """Jensen: 1/2 E||t - E f||^2 <= 1/2 E||t - f||^2, on the same draws."""
     model, numbers = random_model(), numbers_of(SMALL)
@@ -185,6 +188,7 @@ def test_padded_units_of_a_narrow_net_change_nothing():
     assert not np.array_equal(net(example, "head", 6), changed(example, "head", 6))
 
 
+@pytest.mark.slow
 def test_a_wide_fully_connected_net_learns_a_tiny_task():
     config = Fcn(task=Task(3, 1, 1), first_width=5, widest=5, head_width=32, batch=64, steps=600, test_examples=2048)
     outcome = Program(train_fcn(split(config)[0])).run([Member(0, split(config)[1])])[0]
