@@ -228,5 +228,5 @@ def population_dynamics(records: Sequence[Any]):
         ylabel=f"loss at T_test over loss at T={task.length}",
         title="dotted: limit in closed form",
     )
-    right.legend(loc="center left")
+    right.legend(loc="lower left", bbox_to_anchor=(0, 0.07))
     return figure
