@@ -97,7 +97,7 @@ def argmax_inside(
     members = jnp.broadcast_to(members, weights.shape[-2:])
     best = jnp.argmax(weights, axis=-1)[..., None]
     inside = jnp.take_along_axis(jnp.broadcast_to(members, weights.shape), best, axis=-1)[..., 0]
-    return jnp.mean(inside, axis=-1, where=rows)
+    return share(inside, -1, rows, jnp.result_type(float))
 
 
 def _visible(weights: Float[Array, "*heads queries keys"], mask: Mask) -> Integer[Array, " queries"]:

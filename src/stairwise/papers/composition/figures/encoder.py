@@ -68,13 +68,9 @@ def pools(records: Sequence[Any]):
     for axes in (*panels, map_):
         axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
     map_.set(xlabel=f"examples (above: runs over {LEARNT:g})", title=f"{hops(config.hops[-1])}, at the end")
-    map_.set_xticks(range(len(ordered)), [engineering(samples) if samples else "fresh" for samples in ordered])
+    map_.set_xticks(range(len(ordered)), [EngFormatter(sep="")(samples) if samples else "fresh" for samples in ordered])
     panels[0].set(ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.16))
     panels[0].legend(loc="lower right", bbox_to_anchor=(1, 0.2))
     seeds = len({record.seed for record in records})
     figure.suptitle(f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot", fontsize=7)
     return figure
-
-
-def engineering(count: int) -> str:
-    return EngFormatter(sep="")(count)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from stairwise.measure.accuracy import share
 from stairwise.papers.crossings.filter import Filtered
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import VALUE
@@ -63,9 +64,9 @@ def init(config: Filtered, task: Lego, numbers, carry, key) -> Labelled:
     numbered = jnp.arange(config.pool, dtype=jnp.int32)
     labels, right, agree = jax.lax.map(label, numbered, batch_size=min(LABELLED_AT_ONCE, config.pool))
     kept = agree | ~jnp.asarray(numbers["filter"], dtype=bool)
-    of_kept = partial(jnp.mean, where=kept, dtype=jnp.float32)  # NaN where nothing is kept would end the trial
+    of_kept = partial(share, where=kept)  # NaN where nothing is kept would end the trial
     some = jnp.any(kept)
-    exact, step = of_kept(jnp.all(right, axis=1)), of_kept(jnp.mean(right, axis=1, dtype=jnp.float32))
+    exact, step = of_kept(jnp.all(right, axis=1)), of_kept(share(right, axis=1))
     learner = fresh_memory(model)._replace(
         labels=labels, label_exact=jnp.where(some, exact, 0), label_step=jnp.where(some, step, 0)
     )
