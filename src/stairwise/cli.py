@@ -9,8 +9,8 @@ import sys
 from typing import Any, NoReturn
 
 from stairwise.lab.config import ConfigError, Field, leaves
-from stairwise.lab.contract import TIERS
 from stairwise.lab.files import StoreError
+from stairwise.lab.manifest import TIERS
 
 EPILOG = """Config fields are flags of their own: stairwise run selection/online --task.length 100 --learning_rate 0.5
 (stairwise run EXPERIMENT --help lists them). The store is --store, else $STAIRWISE_STORE, else ./stairwise-store."""
@@ -46,8 +46,12 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--json", action="store_true", help="print JSON")
         return command
 
-    listing = add("list", "papers, experiments, figures and claims; what is stored and what it cost")
-    listing.add_argument("name", nargs="?", metavar="PAPER", help="only this one, with all its claims")
+    listing = add("list", "papers; the experiments, figures and claims of one; everything that has some words")
+    listing.add_argument("name", nargs="?", metavar="PAPER", help="the experiments and figures of this paper")
+    listing.add_argument(
+        "--claims", action="store_true", help="the claims of the paper, by the names that verify takes"
+    )
+    listing.add_argument("--find", metavar="TEXT", help="everything whose name or description has these words")
 
     run = add("run", "run an experiment, or the one that owns a figure; what is stored is not run again")
     run.add_argument("target", metavar="PAPER/EXPERIMENT")

@@ -21,16 +21,28 @@ def _print_json(data: Any) -> None:
 
 
 def _list(options, fields) -> int:
-    from stairwise.lab import registry
-    from stairwise.report import text
+    from stairwise.lab.manifest import manifests
 
-    papers = [registry.paper(options.name)] if options.name else registry.papers()
+    if options.claims and not options.name:
+        raise ConfigError("--claims needs a paper: stairwise list PAPER --claims")
     if options.json:
-        _print_json(text.listing(papers, _reader(options)))
+        from stairwise.lab import registry
+        from stairwise.report.listing import listing
+
+        papers = [registry.paper(options.name)] if options.name else registry.papers()
+        _print_json(listing(papers, _reader(options)))
         return 0
-    text.papers_table(papers, _reader(options))
-    if options.name:
-        text.claims_table(papers[0].claims)
+    from stairwise.report import catalogue
+
+    found = manifests(options.name)
+    if options.find is not None:
+        catalogue.found_table(found, options.find)
+    elif options.claims:
+        catalogue.claims_table(found[0])
+    elif options.name:
+        catalogue.paper_table(found[0], _reader(options).root)
+    else:
+        catalogue.papers_table(found)
     return 0
 
 
@@ -140,15 +152,17 @@ def _gc(options, fields) -> int:
 
 
 def _verify(options, fields) -> int:
-    from stairwise.lab import registry
+    from stairwise.lab.manifest import check_name, manifests
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.store import Store
     from stairwise.lab.verify import verify
     from stairwise.lab.worker import in_worker
     from stairwise.report import text
 
+    for target in options.targets:
+        check_name(target, "claims")
     _check_seed(options.seed)
-    presets = {name: None for paper in registry.papers() for each in paper.experiments for name in each.presets}
+    presets = {name: None for paper in manifests() for each in paper["experiments"] for name in each["presets"]}
     if options.preset not in presets:
         raise ConfigError(f"preset={options.preset} must be one of {', '.join(presets)}")
     check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)

@@ -34,7 +34,7 @@ def count(config, seed):
 @LEDGER.theory("thm1", kind="identity", says="one is one", cases=Sizes())
 def one(config, seed):
     return Verdict.at_most(0, 1)
-EXPERIMENT = Experiment("count", "counts", Sizes, {"quick": Preset(Sizes(), seeds=2)}, "MODULE:count", study=True)
+EXPERIMENT = Experiment("count", "counts", Sizes, {"quick": Preset(Sizes(), seeds=2)}, count, study=True)
 PAPER = Paper("ID", "A plug-in", "A. Author", 2026, "-", "-", tuple(LEDGER.claims), (EXPERIMENT,))
 """
 
@@ -59,7 +59,7 @@ def install(tmp_path, monkeypatch):
 
     def renew() -> None:
         importlib.invalidate_caches()
-        registry.installed.cache_clear()
+        registry.plug_ins.cache_clear()
         hash_of_module.cache_clear()
         for module in [each for each in sys.modules if each.startswith("plugged")]:
             del sys.modules[module]
@@ -69,8 +69,8 @@ def install(tmp_path, monkeypatch):
     renew()
 
 
-def paper(module: str = "plugged", id: str = "plugged") -> str:
-    return STUDY.replace("MODULE", module).replace("ID", id)
+def paper(id: str = "plugged") -> str:
+    return STUDY.replace("ID", id)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,14 @@ def test_asking_for_a_broken_paper_says_why_it_is_not_there(install):
         registry.paper("bad")
 
 
-def test_two_papers_of_one_id_are_refused_by_name(install):
-    install("plugged", {"plugged/__init__.py": paper(id="selection")}, "plugged:PAPER")
-    with pytest.raises(ConfigError, match=r"two papers are called selection: stairwise\.papers\.selection and plugged"):
-        registry.modules()
+def test_a_plug_in_with_the_id_of_another_paper_is_left_out_and_named(install, caplog):
+    install("taken", {"plugged_taken/__init__.py": paper(id="selection")}, "plugged_taken:PAPER")
+    install("plugged", {"plugged/__init__.py": paper()}, "plugged:PAPER")
+    with caplog.at_level(logging.WARNING, "stairwise"):
+        assert registry.modules()["plugged"] == "plugged"
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "its paper is called selection, as that of stairwise.papers.selection is" in line
+    assert registry.paper("selection").title.startswith("Transformers")
 
 
 def test_versions_and_hash_of_a_plug_in_are_its_own(install):
@@ -136,7 +140,7 @@ def test_versions_and_hash_of_a_plug_in_are_its_own(install):
 
 
 def test_the_whole_package_is_hashed_where_the_paper_is_one_of_its_modules(install):
-    files = {"plugged/__init__.py": "", "plugged/paper.py": paper("plugged.paper"), "plugged/task.py": "x = 1"}
+    files = {"plugged/__init__.py": "", "plugged/paper.py": paper(), "plugged/task.py": "x = 1"}
     install("plugged", files, "plugged.paper:PAPER")
     before = source_hash(registry.experiment("plugged/count"))
     install("plugged", {"plugged/task.py": "x = 2"}, "plugged.paper:PAPER")

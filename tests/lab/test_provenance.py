@@ -98,6 +98,6 @@ def test_built_in_papers_are_found_and_told_apart():
 
 
 def test_a_module_that_does_not_exist_is_named():
-    for module in ("no_such_module", "stairwise.papers.no_such_paper", "stairwise.lazy.inside"):
+    for module in ("no_such_module", "stairwise.papers.no_such_paper", "stairwise.extras.inside"):
         with pytest.raises(ValueError, match=f"module={module} cannot be found"):
             provenance.source_hash(module)

@@ -53,19 +53,15 @@ PAPER = Paper(
     "-",
     "walks",
     experiments=(
-        Experiment(
-            "walk", "a walk", Walk, {"quick": Preset(Walk(), ARMS, seeds=2, group=4)}, "tests.lab.walking:stages"
-        ),
+        Experiment("walk", "a walk", Walk, {"quick": Preset(Walk(), ARMS, seeds=2, group=4)}, stages),
         Experiment(
             "onward",
             "goes on",
             Walk,
             {"quick": Preset(Walk(), seeds=2)},
-            "tests.lab.walking:onward",
-            needs="tests.lab.walking:first",
+            onward,
+            needs=first,
         ),
-        Experiment(
-            "census", "counts", Walk, {"quick": Preset(Walk(), seeds=2)}, "tests.lab.walking:census", study=True
-        ),
+        Experiment("census", "counts", Walk, {"quick": Preset(Walk(), seeds=2)}, census, study=True),
     ),
 )

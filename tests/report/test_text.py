@@ -9,9 +9,10 @@ import time
 import pytest
 
 from stairwise.lab.contract import Outcome, Verdict
+from stairwise.lab.manifest import describe
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
-from stairwise.report import text
+from stairwise.report import catalogue, text
 from tests.report import tiny
 
 LONG = "a statement that is far longer than a terminal of eighty columns is wide, and that must be readable in a log"
@@ -43,16 +44,27 @@ def words_of(line: str) -> list[str]:
 # --- list -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_names_experiments_presets_figures_what_is_stored_and_its_cost(filled, capsys):
-    text.papers_table([tiny.PAPER], filled)
+def test_the_list_of_a_paper_names_experiments_presets_figures_and_what_is_stored(filled, capsys):
+    catalogue.paper_table(describe(tiny.PAPER), filled.root)
     lines = printed(capsys)
     walk = next(line for line in lines if line.startswith("tiny/walk"))
     assert "quick 2x2, gpu 2x3, paper 1x1" in walk
-    assert walk.endswith("4  6.00 s  fig1 fig2 fig3  a walk")
+    assert walk.endswith("4  fig1 fig2 fig3  a walk")
     climb = next(line for line in lines if line.startswith("tiny/climb"))
-    assert words_of(climb) == ["tiny/climb", "quick", "1x3", "0", "-", "fig4", "a", "climb"]
+    assert words_of(climb) == ["tiny/climb", "quick", "1x3", "0", "fig4", "a", "climb"]
     assert "3 claims by tier: 2 instant, 1 minutes" in lines
     assert "3 claims by kind: 1 identity, 1 bound, 1 empirical" in lines
+
+
+def test_the_list_is_one_line_per_paper_and_finds_words_in_names_and_descriptions(capsys):
+    catalogue.papers_table([describe(tiny.PAPER)])
+    assert words_of(printed(capsys)[1])[:3] == ["tiny", "2", "3"]
+    catalogue.found_table([describe(tiny.PAPER)], "WALK ends")
+    lines = printed(capsys)
+    assert [words_of(line)[:2] for line in lines[1:-1]] == [["figure", "tiny/fig1"], ["claim", "tiny/thm1"]]
+    assert lines[-1] == "2 found for 'WALK ends'"
+    catalogue.claims_table(describe(tiny.PAPER))
+    assert [words_of(line)[0] for line in printed(capsys)[1:]] == ["tiny/thm1", "tiny/thm2", "tiny/fig1"]
 
 
 def test_the_listing_is_json_with_every_field_of_every_claim_and_experiment(filled):
@@ -253,7 +265,6 @@ def test_hostile_text_reaches_the_terminal_as_printable_text(store, capsys):
     trials = [trial.digest for trial in tiny.PAPER.experiment("walk").trials("quick")]
     store.write_run({**record, "trials": trials, "seconds": None, "changes": tiny.HOSTILE})
     (run,) = store.runs()
-    text.papers_table([tiny.PAPER], store)
     text.runs_table(store)
     text.trials_table(store)
     text.show(run, store)
@@ -278,7 +289,7 @@ def test_an_ordinary_store_is_listed_quickly(store, capsys):
     for trial in experiment.trials("quick", range(50)):
         store.write(trial, tiny.outcome(trial), tiny.RUN)
     began = time.process_time()  # not the clock: the tests share their cores
-    text.papers_table([tiny.PAPER], store)
+    catalogue.paper_table(describe(tiny.PAPER), store.root)
     text.trials_table(store)
     assert time.process_time() - began < 1.0  # measured: 0.1
     assert len(printed(capsys)) > 100

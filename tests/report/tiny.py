@@ -89,7 +89,11 @@ def converge(records: list[Any]) -> Verdict:
     return Verdict.reported(1.0)
 
 
-NAME = "tests.report.tiny"
+def nothing(config: Walk) -> list[Any]:
+    """The program of an experiment whose trials the tests write themselves."""
+    return []
+
+
 WALK = Experiment(
     "walk",
     "a walk",
@@ -99,20 +103,18 @@ WALK = Experiment(
         "gpu": Preset(Walk(steps=500), {"slow": {}, "fast": {"rate": 1.0}}, seeds=3, group=6),
         "paper": Preset(Walk(steps=900), seeds=1, hours=3.0),
     },
-    f"{NAME}:nothing",
+    nothing,
     (
-        Figure("fig1", "Walks & their ends", f"{NAME}:curves", headline=True),
-        Figure("fig2", "A large drawing", f"{NAME}:points"),
-        Figure("fig3", "A broken drawing", f"{NAME}:broken"),
+        Figure("fig1", "Walks & their ends", curves, headline=True),
+        Figure("fig2", "A large drawing", points),
+        Figure("fig3", "A broken drawing", broken),
     ),
-    microscope=f"{NAME}:seen",
+    microscope=seen,
 )
-CLIMB = Experiment(
-    "climb", "a climb", Walk, {"quick": Preset(Walk())}, "", (Figure("fig4", "A climb", f"{NAME}:curves"),)
-)
+CLIMB = Experiment("climb", "a climb", Walk, {"quick": Preset(Walk())}, nothing, (Figure("fig4", "A climb", curves),))
 ANSWERS = (
-    Answer("steps", "as many as it takes", "walk", f"{NAME}:counted"),
-    Answer("samples", "broken", "walk", f"{NAME}:broken"),
+    Answer("steps", "as many as it takes", "walk", counted),
+    Answer("samples", "broken", "walk", broken),
     Answer("attention", "nothing"),
 )
 PAPER = Paper(

@@ -75,7 +75,6 @@ def count(config: Walk, seed: int) -> Outcome:
     return outcome
 
 
-HERE = "tests.slow.misbehaving"
 PAPER = Paper(
     "misbehaving",
     "Misbehaving",
@@ -84,7 +83,7 @@ PAPER = Paper(
     "-",
     "walks that fail",
     experiments=(
-        Experiment("walk", "a walk", Walk, {"quick": Preset(Walk(), seeds=2)}, f"{HERE}:walk"),
-        Experiment("count", "counts", Walk, {"quick": Preset(Walk(), seeds=2)}, f"{HERE}:count", study=True),
+        Experiment("walk", "a walk", Walk, {"quick": Preset(Walk(), seeds=2)}, walk),
+        Experiment("count", "counts", Walk, {"quick": Preset(Walk(), seeds=2)}, count, study=True),
     ),
 )

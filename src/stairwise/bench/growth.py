@@ -7,6 +7,7 @@ Exponents are fitted to the last factor of eight in size, where the law that cou
 of a call are small, and are compared with the exponent that this law has there.
 """
 
+import importlib
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 
 from stairwise.bench.row import Work, race
 from stairwise.bench.run import own_core
-from stairwise.lazy import resolve
 from stairwise.measure.estimates import Estimate
 from stairwise.measure.fits import Data, fit, slope_estimate
 
@@ -100,7 +100,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def growth_of(paper: str) -> Growth:
     """The paper's growing work; the module is named, not imported, so that nothing here depends on a paper."""
-    return resolve(f"stairwise.bench.growing:{paper}")()
+    return getattr(importlib.import_module("stairwise.bench.growing"), paper)()
 
 
 def measure(growth: Growth, repeats: int, seen: Callable[[int], None] = lambda size: None) -> Grown:

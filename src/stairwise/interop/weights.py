@@ -24,7 +24,6 @@ from stairwise.lab.execute import precision
 from stairwise.lab.files import Damaged, decode_arrays, encode_arrays
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store
-from stairwise.lazy import resolve
 from stairwise.nn.transformer import Transformer
 
 FORMATS = ("safetensors", "gpt2")
@@ -95,7 +94,7 @@ def _written(construction: Construction, seed: int, changes: Mapping[str, Any]) 
         "versions": provenance.versions(),
     }
     with precision(construction):
-        return resolve(construction.build)(config, seed), about
+        return construction.build(config, seed), about
 
 
 def _trial(target: str | StoredTrial, store: Store | str | None) -> StoredTrial:
@@ -221,7 +220,7 @@ def load(folder: Path | str, *, like: Any = None) -> Any:
 def _rebuilt(construction: Construction, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Any:
     config = from_dict(construction.Config, description["config"])
     with precision(construction):
-        return filled(resolve(construction.build)(config, description["seed"]), tensors)
+        return filled(construction.build(config, description["seed"]), tensors)
 
 
 def _retrained(experiment: Experiment, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Any:
@@ -231,6 +230,6 @@ def _retrained(experiment: Experiment, description: Mapping[str, Any], tensors: 
     arrays = {stored: tensors[name] for stored, name in description["arrays"].items()}
     try:
         with precision(experiment):
-            return filled(resolve(experiment.model)(config, arrays), tensors)
+            return filled(experiment.model(config, arrays), tensors)
     except KeyError as error:
         raise ConfigError(f"{experiment.name} needs {error}, no tensor: load(folder, like=MODEL) fills one") from None

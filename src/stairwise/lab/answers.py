@@ -1,10 +1,12 @@
 """The same questions asked of every paper, so that their answers stand side by side.
 
 A paper declares one `Answer` a question: what it says, and where it can be measured a function of the records of one
-experiment ("module:function": records -> `Measured`). The report fills the table from the store.
+experiment (records -> `Measured`). The report fills the table from the store.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 # question -> what it asks, and what `Measured.value` and `Measured.other` are
 QUESTIONS = {
@@ -23,12 +25,12 @@ class Answer:
     question: str
     says: str
     experiment: str = ""
-    read: str = ""
+    read: Callable[[Sequence[Any]], "Measured"] | None = None
 
     def __post_init__(self):
         if self.question not in QUESTIONS:
             raise ValueError(f"question={self.question} must be one of {', '.join(QUESTIONS)}")
-        if bool(self.experiment) != bool(self.read):
+        if bool(self.experiment) != (self.read is not None):
             raise ValueError(f"answer to {self.question}: experiment and read belong together")
 
 

@@ -19,7 +19,6 @@ from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
 from stairwise.lab.verify import verify as verify_rows
 from stairwise.lab.worker import in_worker
-from stairwise.lazy import resolve
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
     found = f"{len(records)} of {len(records) + missing} trials"
     with house_style():
         try:
-            drawn = resolve(figure.draw)(list(records))
+            drawn = figure.draw(list(records))
         except Exception as error:
             if not missing:
                 raise
@@ -200,7 +199,7 @@ def load_model(trial: StoredTrial | str, *, store: Store | str | None = None) ->
     typed = trial.typed(experiment)
     if typed is None:
         raise ConfigError(f"trial {trial.digest} was made by another version of {experiment.name}")
-    return resolve(experiment.model)(typed.config, {name: trial.array(name) for name in trial.arrays()})
+    return experiment.model(typed.config, {name: trial.array(name) for name in trial.arrays()})
 
 
 def fit(

@@ -1,12 +1,10 @@
 """What a paper hands to the kernel: `Paper`, `Claim`, `Verdict`, `Experiment`, `Preset`, `Figure`, `Trial`, `Record`,
 `Construction`.
 
-Nothing here imports JAX: papers describe themselves instantly and name their code as "module:function", which is
-imported only when it runs.
+Nothing here imports JAX.
 """
 
 import dataclasses
-import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,23 +13,10 @@ from typing import Any, Protocol
 
 from stairwise.lab.answers import Answer
 from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, update
+from stairwise.lab.manifest import KINDS, TIERS, unknown
 from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
 from stairwise.train.stage import Outcome, Stage
-
-KINDS = (
-    "definition",
-    "construction",
-    "identity",
-    "bound",
-    "convergence",
-    "empirical",
-    "algorithm",
-    "illustration",
-    "asymptotic",
-)
-TIERS = ("instant", "minutes", "gpu")
-
 
 # --- experiments ------------------------------------------------------------------------------------------------------
 
@@ -54,11 +39,11 @@ class Preset:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture drawn from stored records: `draw` ("module:function") takes them and gives a Matplotlib figure."""
+    """A picture drawn from stored records: `draw` takes them and gives a Matplotlib figure."""
 
     id: str
     caption: str
-    draw: str
+    draw: Callable[[list[Any]], Any]
     headline: bool = False
     paper: str = ""
     experiment: str = ""
@@ -66,10 +51,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Something to run: `program` ("module:function") makes the stages of a trial from its static config.
+    """Something to run: `program` makes the stages of a trial from its static config.
 
     With `study=True` the function computes a record on the host instead: (config, seed) -> Outcome.
-    `needs` ("module:function") maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the
+    `needs` maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the
     trained model from a config and the stored arrays; `microscope` maps a record to what there is to see of it (see
     `lab.microscope`).
     """
@@ -78,12 +63,12 @@ class Experiment:
     says: str
     Config: type[Config]
     presets: Mapping[str, Preset]
-    program: str
+    program: Callable[..., Any]
     figures: tuple[Figure, ...] = ()
     study: bool = False
-    needs: str | None = None
-    model: str | None = None
-    microscope: str | None = None
+    needs: Callable[[Any, int], dict[str, "Trial"]] | None = None
+    model: Callable[[Any, dict[str, Any]], Any] | None = None
+    microscope: Callable[[Any], Any] | None = None
     version: int = 1
     precision: int = 32
     paper: str = ""
@@ -137,9 +122,7 @@ class Trial:
     def needs(self) -> dict[str, "Trial"]:
         if self.experiment.needs is None:
             return {}
-        from stairwise.lazy import resolve
-
-        return resolve(self.experiment.needs)(self.config, self.seed)
+        return self.experiment.needs(self.config, self.seed)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -263,12 +246,12 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Construction:
-    """Weights that a paper writes down: `build` ("module:function") makes the model from a config and a seed."""
+    """Weights that a paper writes down: `build` makes the model from a config and a seed."""
 
     id: str
     says: str
     Config: type[Config]
-    build: str
+    build: Callable[[Any, int], Any]
     paper: str = ""
     precision: int = 32
 
@@ -349,10 +332,7 @@ def _find(items: Sequence[Any], id: str, what: str) -> Any:
     for item in items:
         if item.id == id:
             return item
-    known = [item.id for item in items]
-    near = [name for name in known if name.startswith(id)][:3] or difflib.get_close_matches(id, known, n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise ConfigError(f"unknown {what}: {id}{hint} (known: {', '.join(known)})")
+    raise ConfigError(unknown(what, id, [item.id for item in items]))
 
 
 __all__ = [

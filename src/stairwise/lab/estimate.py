@@ -12,7 +12,6 @@ from stairwise.lab.execute import device, group_width, precision
 from stairwise.lab.plan import Group
 from stairwise.lab.record import FAILED, StoredTrial
 from stairwise.lab.store import Store
-from stairwise.lazy import resolve
 
 SWEEP_GROUP = 64  # width on an accelerator where the preset was made for a CPU
 SHARE = 0.6  # of the device's memory that a group may take
@@ -38,7 +37,7 @@ def trial_bytes(trial: Trial) -> int | None:
         numbers["seed"] = jnp.uint32(0)
         key, tick = jax.random.key(0), jnp.int32(0)
         carry, peak = None, 0
-        for stage in resolve(trial.experiment.program)(trial.static):
+        for stage in trial.experiment.program(trial.static):
             state = jax.eval_shape(stage.init, numbers, carry, key)
             traced = jax.make_jaxpr(stage.tick)(numbers, state, key, tick)
             peak = max(peak, peak_bytes(traced.jaxpr))

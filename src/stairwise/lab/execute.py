@@ -21,7 +21,6 @@ from stairwise.lab.plan import Group, Width, cut, outstanding, plan
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import FAILED
 from stairwise.lab.store import Store
-from stairwise.lazy import resolve
 
 CACHE_BYTES = 2**30
 MESSAGE_LENGTH = 500
@@ -229,7 +228,7 @@ class Engine:
         key = (trial.program_key, group.width)
         if key not in self.programs:
             self.programs.clear()  # groups come ordered by program: an old one is never asked for again
-            stages = resolve(group.experiment.program)(trial.static)
+            stages = group.experiment.program(trial.static)
             self.programs[key] = Program(stages, group.width, math.gcd(group.width, jax.local_device_count()))
         return self.programs[key]
 
@@ -249,9 +248,8 @@ class Engine:
         return {name: record.array(name) for name in record.arrays()}
 
     def _study(self, trial: Trial) -> Outcome:
-        compute = resolve(trial.experiment.program)
         more = (self._upstream(trial),) if trial.needs else ()
-        return compute(trial.config, trial.seed, *more)
+        return trial.experiment.program(trial.config, trial.seed, *more)
 
     def _hooks(self, group: Group, checkpoint, environment: dict[str, Any]):
         from stairwise.train.loop import Hooks
@@ -286,7 +284,7 @@ def source_hash(experiment: Experiment) -> str:
     """The hash of the code that an experiment's trials depend on."""
     if experiment.paper in registry.modules():
         return provenance.source_hash(registry.package(experiment.paper))
-    return provenance.source_hash(experiment.program.partition(":")[0])
+    return provenance.source_hash(experiment.program.__module__)
 
 
 def versions(experiment: Experiment) -> dict[str, str | None]:

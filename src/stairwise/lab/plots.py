@@ -33,6 +33,20 @@ STYLE = {
 }
 
 
+def subplots(*args: Any, **options: Any) -> tuple[Any, Any]:
+    """`matplotlib.pyplot.subplots`; Matplotlib is imported when something is drawn, not when a paper is."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(*args, **options)
+
+
+def empty_figure(**options: Any) -> Any:
+    """`matplotlib.pyplot.figure`, in the same way."""
+    import matplotlib.pyplot as plt
+
+    return plt.figure(**options)
+
+
 @contextmanager
 def house_style() -> Iterator[None]:
     """Matplotlib in the house style, drawing to files only."""

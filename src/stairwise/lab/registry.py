@@ -1,24 +1,25 @@
-"""Finds papers: the built-in folders, and plug-ins through the entry-point group `stairwise.papers`. Imports no JAX."""
+"""Finds papers: the built-in folders, and plug-ins through the entry-point group `stairwise.papers`.
+
+Names are checked against manifests (`lab.manifest`); a paper is imported when something of it is asked for.
+"""
 
 import importlib
-import importlib.metadata
 import logging
-import pkgutil
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import stairwise.papers
+from stairwise.lab import manifest
 from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Claim, Construction, Experiment, Figure, Paper, TaskSource
 from stairwise.lab.files import one_line
 
-GROUP = "stairwise.papers"
 MESSAGE_LENGTH = 300
+# what a target may name
+KINDS = {"EXPERIMENT": ("experiments", "figures"), "FIGURE": ("figures",), "CONSTRUCTION": ("constructions",)}
 
 
-class Installed(NamedTuple):
-    """By paper id: the module that holds its `PAPER`, a plug-in's distribution; and what cannot be used -> why."""
+class PlugIns(NamedTuple):
+    """By paper id: the module that holds its `PAPER`, its distribution; and what cannot be used -> why."""
 
     modules: dict[str, str]
     distributions: dict[str, dict[str, str]]
@@ -27,42 +28,33 @@ class Installed(NamedTuple):
 
 def modules() -> dict[str, str]:
     """Paper id -> the module that holds its `PAPER`, built-ins first."""
-    return installed().modules
+    return {**_built_in(), **plug_ins().modules}
+
+
+def _built_in() -> dict[str, str]:
+    return {id: f"stairwise.papers.{id}" for id in manifest.built_in()}
 
 
 @lru_cache(maxsize=1)
-def installed() -> Installed:
-    """What there is; a plug-in that is broken is named once, on one line, and takes nobody down with it."""
-    found = Installed({}, {}, {})
-    for name in _built_in():
-        _enter(found, importlib.import_module(name).PAPER, name)
-    for entry in _plug_ins():
+def plug_ins() -> PlugIns:
+    """What others have installed; one that is broken, or takes the id of another paper, is named once and left out."""
+    found = PlugIns({}, {}, {})
+    for entry in manifest.plug_ins():
         try:
             paper = _load(entry)
+            taken = {**_built_in(), **found.modules}.get(paper.id)
+            if taken is not None:
+                raise ConfigError(f"its paper is called {paper.id}, as that of {taken} is: give it another id")
         except (Exception, SystemExit) as error:  # whatever somebody else's code does when it is imported
             origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.name
             what, why = f"{origin} ({entry.value})", one_line(f"{type(error).__name__}: {error}")[:MESSAGE_LENGTH]
             found.broken[what] = why
             logging.getLogger("stairwise").warning("stairwise: plug-in %s is left out: %s", what, why)
             continue
-        _enter(found, paper, entry.module)
+        found.modules[paper.id] = entry.module
         if entry.dist:
             found.distributions[paper.id] = {entry.dist.name: entry.dist.version}
     return found
-
-
-def _built_in() -> Iterator[str]:
-    for found in pkgutil.iter_modules(stairwise.papers.__path__):
-        if found.ispkg:
-            yield f"stairwise.papers.{found.name}"
-
-
-def _plug_ins() -> list[Any]:
-    """Their entry points, in the order of names, whatever order the file system has.
-
-    Of the standard library's class, or of that of `importlib_metadata`, which takes its place once it is imported.
-    """
-    return sorted(importlib.metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
 
 
 def _load(entry: Any) -> Paper:
@@ -75,22 +67,16 @@ def _load(entry: Any) -> Paper:
     return paper
 
 
-def _enter(found: Installed, paper: Paper, module: str) -> None:
-    if paper.id in found.modules:
-        raise ConfigError(f"two papers are called {paper.id}: {found.modules[paper.id]} and {module}")
-    found.modules[paper.id] = module
-
-
 def package(id: str) -> str:
     """The package whose files are a paper's code: that of its `PAPER`, or the one that this module lies in."""
-    name = modules()[id]
+    name = _module(id)
     inside = hasattr(importlib.import_module(name), "__path__") or "." not in name
     return name if inside else name.rpartition(".")[0]
 
 
 def distribution(id: str) -> dict[str, str]:
     """The distribution that a plug-in paper was installed with -> its version; empty for a built-in."""
-    return installed().distributions.get(id, {})
+    return {} if id in _built_in() else plug_ins().distributions.get(id, {})
 
 
 def papers() -> list[Paper]:
@@ -99,23 +85,29 @@ def papers() -> list[Paper]:
 
 
 def paper(id: str) -> Paper:
-    if id not in modules():
-        unusable = "".join(f"; left out: {what}: {why}" for what, why in installed().broken.items())
-        raise ConfigError(f"unknown paper: {id} (known: {', '.join(modules())}{unusable})")
-    return importlib.import_module(modules()[id]).PAPER
+    return importlib.import_module(_module(id)).PAPER
+
+
+def _module(id: str) -> str:
+    """The module of a paper; a built-in one is found without a look at the plug-ins."""
+    found = _built_in().get(id) or plug_ins().modules.get(id)
+    if found is None:
+        unusable = "".join(f"; left out: {what}: {why}" for what, why in plug_ins().broken.items())
+        raise ConfigError(manifest.unknown_paper(id, modules()) + unusable)
+    return found
 
 
 def _split(name: str, what: str) -> tuple[Paper, str]:
     owner, _, rest = name.partition("/")
     if not rest:
         raise ConfigError(f"{name} must be written as PAPER/{what}, for example {_example(what)}")
+    manifest.check_name(name, *KINDS[what])
     return paper(owner), rest
 
 
 def _example(what: str) -> str:
-    first = papers()[0]
-    items = {"EXPERIMENT": first.experiments, "FIGURE": first.figures, "CONSTRUCTION": first.constructions}[what]
-    return f"{first.id}/{items[0].id}"
+    first = manifest.read(manifest.built_in()[0])
+    return f"{first['id']}/{first[KINDS[what][0]][0]['id']}"
 
 
 def experiment(target: str | Experiment | Figure) -> Experiment:
@@ -163,8 +155,9 @@ def task(target: str | TaskSource) -> TaskSource:
 def claims(targets: list[str]) -> list[tuple[Claim, bool]]:
     """The claims that targets name ("selection", "selection/thm3.1"; none: all), and whether each was named itself."""
     found: dict[str, tuple[Claim, bool]] = {}
-    for target in targets or [known.id for known in papers()]:
+    for target in targets or modules():
         owner, _, id = target.partition("/")
+        manifest.check_name(target, "claims")
         chosen = [paper(owner).claim(id)] if id else paper(owner).claims
         for claim in chosen:
             if claim.name not in found or id:

@@ -1,6 +1,6 @@
 """What a paper says of a task whose examples can be written to a file or put to a model. Imports no JAX.
 
-A `TaskSource` names its options (a Config) and the module of its code, which has three functions:
+A `TaskSource` names its options (a Config) and three functions:
 
     space(config)                   the digits that an example is made of; must not need JAX
     source(config, draw)            a `Source`: digits -> columns of whole numbers -> text, a block at a time
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stairwise.lab.config import Config
-from stairwise.lazy import resolve
 from stairwise.tasks.enumeration import Space
 from stairwise.tasks.prose import Prose
 
@@ -79,7 +78,7 @@ class Source:
 
 @dataclass(frozen=True)
 class TaskSource:
-    """A task that makes data: its name, its options, and the module of its code.
+    """A task that makes data: its name, its options, and its three functions.
 
     `difficulty` is the option that says how many steps an answer takes (chain length, hops, secret bits). Another
     `version` says that the same options and seed no longer give the same examples.
@@ -88,7 +87,9 @@ class TaskSource:
     id: str
     says: str
     Config: type[Config]
-    code: str
+    space: Callable[[Any], Space]
+    source: Callable[[Any, Draw], Source]
+    solve: Callable[[Any, Mapping[str, Any], str], Solution]
     difficulty: str
     version: int = 1
     paper: str = ""
@@ -96,12 +97,3 @@ class TaskSource:
     @property
     def name(self) -> str:
         return f"{self.paper}/{self.id}"
-
-    def space(self, config: Any) -> Space:
-        return resolve(f"{self.code}:space")(config)
-
-    def source(self, config: Any, draw: Draw) -> Source:
-        return resolve(f"{self.code}:source")(config, draw)
-
-    def solve(self, config: Any, drawn: Mapping[str, Any], prompt: str) -> Solution:
-        return resolve(f"{self.code}:solve")(config, drawn, prompt)

@@ -8,10 +8,10 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy import stats
 
 from stairwise.measure.estimates import Estimate
 
@@ -47,8 +47,10 @@ class Hits:
     def reached(self) -> int:
         return int(np.sum(~self.censored))
 
-    def as_scipy(self) -> stats.CensoredData:
-        return stats.CensoredData.right_censored(self.times, self.censored)
+    def as_scipy(self) -> Any:
+        from scipy.stats import CensoredData
+
+        return CensoredData.right_censored(self.times, self.censored)
 
 
 def earliest(*arms: Hits) -> Hits:
@@ -90,7 +92,9 @@ def kaplan_meier(hits: Hits, confidence: float = 0.95) -> SuccessCurve:
     The limits are S^exp(+-z sigma / ln S) with Greenwood's sigma^2 = sum d_i / (n_i (n_i - d_i)): inside [0, 1] also
     for a handful of seeds. Greenwood says nothing at S = 1 (limits 0, 0) or S = 0 (low stays where it was, high is 1).
     """
-    curve = stats.ecdf(hits.as_scipy()).cdf
+    from scipy.stats import ecdf
+
+    curve = ecdf(hits.as_scipy()).cdf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the two undefined ends, settled below
         limits = curve.confidence_interval(confidence, method="log-log")
@@ -105,8 +109,10 @@ def log_rank(a: Hits, b: Hits) -> float:
     """The two-sided p-value of "both arms succeed at the same rate at all times"; 1 where the data cannot tell."""
     if a.reached + b.reached == 0:
         return 1.0
+    from scipy.stats import logrank
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = float(stats.logrank(a.as_scipy(), b.as_scipy()).pvalue)
+        p = float(logrank(a.as_scipy(), b.as_scipy()).pvalue)
     return 1.0 if np.isnan(p) else p
 
 

@@ -62,7 +62,7 @@ def _half_precision_error() -> float:
 
 def _plug_ins() -> dict[str, str]:
     """Papers that were installed by themselves, and why those that cannot be used are left out."""
-    found = registry.installed()
+    found = registry.plug_ins()
     named = {f"{name} {version}": id for id, of in found.distributions.items() for name, version in of.items()}
     return named | {what: f"left out: {why}" for what, why in found.broken.items()}
 

@@ -9,7 +9,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stairwise.report.listing import finite
 from stairwise.report.words import is_number, number, plain
 
 UNBOUNDED = 100_000  # columns
@@ -62,6 +61,8 @@ def print_pairs(console: Console, title: str, values: Mapping[str, Any]) -> None
 
 
 def print_json(data: Any) -> None:
+    from stairwise.report.listing import finite
+
     print(json.dumps(finite(data), indent=1, allow_nan=False, default=str))
 
 

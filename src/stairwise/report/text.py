@@ -8,15 +8,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stairwise.lab.contract import KINDS, STATUSES, TIERS, Claim, Experiment, Paper
-from stairwise.lab.store import Store
+from stairwise.lab.contract import STATUSES, Claim
 from stairwise.lab.verify import Row
-from stairwise.report.listing import Tally, by_experiment, listing, runs_listing
+from stairwise.report.listing import listing, runs_listing
 from stairwise.report.stored import diff, runs_table, show, trials_table
 from stairwise.report.terminal import cells, heading, new_table, open_console, print_rows
-from stairwise.report.words import counted, duration, margin, number, plain, required
+from stairwise.report.words import counted, margin, number, plain, required
 
-__all__ = ["diff", "ledger_table", "listing", "papers_table", "runs_listing", "runs_table", "show", "trials_table"]
+__all__ = ["diff", "ledger_table", "listing", "runs_listing", "runs_table", "show", "trials_table"]
 
 ROOMY = 120  # columns from which a claim's line has room for its statement
 STYLES = {
@@ -30,35 +29,7 @@ STYLES = {
 }
 
 
-# --- list -------------------------------------------------------------------------------------------------------------
-
-
-def papers_table(papers: Sequence[Paper], store: Store) -> None:
-    """For each paper: its experiments, what is stored of them and what that cost, and how many claims of what sort."""
-    console, stored = open_console(), by_experiment(store)
-    for paper in papers:
-        heading(console, paper.id, f"{paper.title} ({paper.authors}; {paper.venue} {paper.year})")
-        console.print(Text(plain(paper.summary), style="dim"))
-        console.print()
-        table = new_table(
-            "experiment", "arms x seeds", "stored", "cost", "figures", "what it runs", right=("stored", "cost"),
-            wrap=("arms x seeds", "figures", "what it runs"),
-        )  # fmt: skip
-        for experiment in paper.experiments:
-            table.add_row(*cells(_experiment_cells(experiment, stored.get(experiment.name, Tally()))))
-        console.print(table)
-        console.print()
-        for name, order in (("tier", TIERS), ("kind", KINDS)):
-            counts = counted([getattr(claim, name) for claim in paper.claims], order)
-            said = ", ".join(f"{count} {what}" for what, count in counts.items())
-            console.print(Text(f"{len(paper.claims)} claims by {name}: {said or 'none'}"))
-        if paper.constructions:
-            written = ", ".join(each.id for each in paper.constructions)
-            console.print(Text(f"constructions for stairwise export: {written}"))
-        console.print()
-    console.print(Text(f"store: {plain(store.root)}", style="dim"))
-    if len(papers) > 1:
-        console.print(Text("stairwise list PAPER names the claims of one", style="dim"))
+# --- claims ---------------------------------------------------------------------------------------------------------
 
 
 def claims_table(claims: Sequence[Claim]) -> None:
@@ -69,13 +40,6 @@ def claims_table(claims: Sequence[Claim]) -> None:
         table.add_row(*cells([claim.name, claim.kind, needs, claim.says]))
     console = open_console()
     console.print(table)
-
-
-def _experiment_cells(experiment: Experiment, stored: Tally) -> list[str]:
-    presets = [f"{name} {len(preset.arms)}x{preset.seeds}" for name, preset in experiment.presets.items()]
-    figures = " ".join(figure.id for figure in experiment.figures)
-    spent = duration(stored.seconds) if stored.trials else "-"
-    return [experiment.name, ", ".join(presets), f"{stored.trials}", spent, figures, experiment.says]
 
 
 # --- verify -----------------------------------------------------------------------------------------------------------

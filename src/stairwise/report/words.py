@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from stairwise.lab.contract import Verdict
 from stairwise.lab.files import one_line
+from stairwise.lab.verdict import Verdict
 
 
 def plain(value: Any) -> str:

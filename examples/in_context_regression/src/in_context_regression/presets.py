@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from stairwise.lab.contract import Experiment, Figure, Preset
 
+from in_context_regression import figures, shift, train
 from in_context_regression.config import Prompts, Shift, Training
 
-HERE = "in_context_regression"
 QUICK = Training()
 GPU = Training(Prompts(width=20, length=100), batch=4096, steps=10_000, measure_every=100, learning_rate=3e-3)
 PAPER = replace(GPU, optimizer="sgd", learning_rate=0.01, batch=16_384, steps=100_000, measure_every=1000)
@@ -22,10 +22,8 @@ TRAINING = Experiment(
     id="training",
     says="all weights of the layer trained on fresh prompts: the way to the optimum",
     Config=Training,
-    program=f"{HERE}.train:training",
-    figures=(
-        Figure("fig-training", "Excess loss and distance to the optimum", f"{HERE}.figures:training", headline=True),
-    ),
+    program=train.training,
+    figures=(Figure("fig-training", "Excess loss and distance to the optimum", figures.training, headline=True),),
     presets={
         "quick": Preset(QUICK, spectra("prompts", 0, 2), seeds=3),
         "gpu": Preset(GPU, spectra("prompts", 0, 1, 2), seeds=8, group=8),
@@ -36,10 +34,10 @@ SHIFT = Experiment(
     id="shift",
     says="trained layers on prompts of other covariances and lengths",
     Config=Shift,
-    program=f"{HERE}.shift:shift",
+    program=shift.shift,
     study=True,
-    needs=f"{HERE}.shift:trained",
-    figures=(Figure("fig-shift", "A shift of the covariance breaks it", f"{HERE}.figures:shift"),),
+    needs=shift.trained,
+    figures=(Figure("fig-shift", "A shift of the covariance breaks it", figures.shift),),
     presets={
         "quick": Preset(Shift(QUICK), spectra("training.prompts", 0, 2), seeds=3),
         "gpu": Preset(Shift(GPU, lengths=LENGTHS), spectra("training.prompts", 0, 1, 2), seeds=8),

@@ -8,24 +8,6 @@ import numpy as np
 
 from stairwise.lab.answers import Answer, Measured
 
-HERE = "stairwise.papers.composition.answers"
-ANSWERS = (
-    Answer(
-        "samples", "k^4 N^6 a step by the theorem; kN(L+1)^2 up to a constant in fact", "curriculum", f"{HERE}:samples"
-    ),
-    Answer("steps", "one key-query and one readout step a layer: 2(1 + log2 k)", "curriculum", f"{HERE}:steps"),
-    Answer(
-        "attention", "in layer l the token 2^(l-1) hops on, by the hidden permutations", "curriculum", f"{HERE}:mass"
-    ),
-    Answer(
-        "supervision",
-        "labels of shorter hops: from the longest alone no gradient method learns",
-        "encoder",
-        f"{HERE}:mixture_against_hardest",
-    ),
-    Answer("extrapolation", "not asked: k is fixed, and every sequence of it is covered"),
-)
-
 
 def longest_hop(config: Any) -> str:
     hops = max(layer.hops for layer in config.task.plan)
@@ -64,3 +46,17 @@ def mixture_against_hardest(records: Sequence[Any]) -> Measured:
     mixed = error([record for record in records if len(record.config.hops) > 1])
     alone = error([record for record in records if record.config.hops == (hop,)])
     return Measured(f"error on {hop} hops over chance: {mixed:.3f} from the mixture, {alone:.3f} alone", mixed, alone)
+
+
+ANSWERS = (
+    Answer("samples", "k^4 N^6 a step by the theorem; kN(L+1)^2 up to a constant in fact", "curriculum", samples),
+    Answer("steps", "one key-query and one readout step a layer: 2(1 + log2 k)", "curriculum", steps),
+    Answer("attention", "in layer l the token 2^(l-1) hops on, by the hidden permutations", "curriculum", mass),
+    Answer(
+        "supervision",
+        "labels of shorter hops: from the longest alone no gradient method learns",
+        "encoder",
+        mixture_against_hardest,
+    ),
+    Answer("extrapolation", "not asked: k is fixed, and every sequence of it is covered"),
+)

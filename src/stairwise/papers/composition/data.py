@@ -6,7 +6,9 @@ An example is the hop count, the query (i, j) and sigma. In words, with places c
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Integer
@@ -38,15 +40,6 @@ class Hops(Task):
                 f"hops={hop} must be at most blocks={self.blocks} unless allow_repeats is set",
             )
             require(hop not in self.hops[:place], f"hops={hop} must not be repeated")
-
-
-TASK = TaskSource(
-    id="composition",
-    says="follow permutations, half of them hidden, from block to block",
-    Config=Hops,
-    code=__name__,
-    difficulty="hops",
-)
 
 
 def space(config: Hops) -> Space:
@@ -120,7 +113,7 @@ def told(config: Hops, hidden, columns: Columns) -> Texts:
     )
 
 
-def solve(config: Hops, drawn: dict, prompt: str) -> Solution:
+def solve(config: Hops, drawn: Mapping[str, Any], prompt: str) -> Solution:
     """One hop after another with the permutations as they are printed."""
     sigma = {int(block): row.split() for block, row in re.findall(r"s(\d+) = \[([\d ]+)\]", prompt)}
     ((hops, letter, block),) = re.findall(r"hop (\d+) from letter (\d+) of block (\d+)", prompt)
@@ -130,3 +123,14 @@ def solve(config: Hops, drawn: dict, prompt: str) -> Solution:
         letter = sigma[here][drawn["hidden"][here][int(letter)]]
         steps.append(letter)
     return Solution(steps, steps[-1])
+
+
+TASK = TaskSource(
+    id="composition",
+    says="follow permutations, half of them hidden, from block to block",
+    Config=Hops,
+    space=space,
+    source=source,
+    solve=solve,
+    difficulty="hops",
+)

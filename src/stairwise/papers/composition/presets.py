@@ -3,13 +3,8 @@
 from dataclasses import replace
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.composition import encoder, figures, hardness, microscope, threshold, train
 from stairwise.papers.composition.config import Descent, Encoder, Hardness, Task, Threshold, Values
-
-HERE = "stairwise.papers.composition"
-
-
-def figure(id: str, caption: str, function: str, headline: bool = False) -> Figure:
-    return Figure(id, caption, f"{HERE}.figures.{function}", headline)
 
 
 def descent(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, Preset]) -> Experiment:
@@ -17,9 +12,9 @@ def descent(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, 
         id=id,
         says=says,
         Config=Descent,
-        program=f"{HERE}.train:descent",
-        model=f"{HERE}.train:stored_model",
-        microscope=f"{HERE}.microscope:attention",
+        program=train.descent,
+        model=train.stored_model,
+        microscope=microscope.attention,
         figures=figures,
         presets=presets,
         version=2,
@@ -32,7 +27,14 @@ SIXTEEN = Descent(task=Task(16, 5), samples=131_072, block=1024, rate=1e6)
 CURRICULUM = descent(
     "curriculum",
     "Figure 3 left: Algorithm 1 learns one hop count after another, one gradient step each",
-    (figure("fig3-left", "Algorithm 1: held-out loss of every head after every step", "algorithms:curriculum", True),),
+    (
+        Figure(
+            "fig3-left",
+            "Algorithm 1: held-out loss of every head after every step",
+            figures.algorithms.curriculum,
+            True,
+        ),
+    ),
     {
         "quick": Preset(Descent(task=Task(8, 5), path="integer", block=2048), seeds=3),
         "gpu": Preset(SIXTEEN, seeds=5, group=1, note="the paper's size through soft attention"),
@@ -45,8 +47,8 @@ MIXTURE = descent(
     "mixture",
     "Figure 3 middle: Algorithm 2 learns from all hop counts at once, and still one layer a step",
     (
-        figure("fig3-mid", "Algorithm 2: held-out loss of every head after every step", "algorithms:mixture"),
-        figure("fig-staircase", "Algorithm 2: how far each step moves each layer", "algorithms:staircase"),
+        Figure("fig3-mid", "Algorithm 2: held-out loss of every head after every step", figures.algorithms.mixture),
+        Figure("fig-staircase", "Algorithm 2: how far each step moves each layer", figures.algorithms.staircase),
     ),
     {
         "quick": Preset(replace(EIGHT, task=Task(4, 4), samples=8192, block=512, rate=3e4, test_sequences=64), seeds=3),
@@ -63,7 +65,7 @@ ANY_SIZES = {
 ANY_BLOCKS = descent(
     "any-blocks",
     "beyond the paper: Algorithm 1 where k is no power of two, with a layer for each further bit of k",
-    (figure("fig-any-blocks", "Algorithm 1 at k = 3 and 6: loss of every head", "algorithms:any_blocks"),),
+    (Figure("fig-any-blocks", "Algorithm 1 at k = 3 and 6: loss of every head", figures.algorithms.any_blocks),),
     {
         "quick": Preset(ANY, ANY_SIZES, seeds=3),
         "gpu": Preset(
@@ -87,7 +89,11 @@ def sparse_arms(blocks: int) -> dict[str, dict]:
 SPARSE_LEARNING = descent(
     "sparse",
     "beyond the paper: Algorithm 1 with the compact code of Theorem 9, m hidden permutations that move",
-    (figure("fig-sparse", "One gradient step with the compact code: attention on the right key", "sweeps:sparse"),),
+    (
+        Figure(
+            "fig-sparse", "One gradient step with the compact code: attention on the right key", figures.sweeps.sparse
+        ),
+    ),
     {
         "quick": Preset(
             SPARSE, {name: sparse_arms(4)[name] for name in ("compact, m=0", "compact, m=1", "one-hot, m=1")}
@@ -115,11 +121,15 @@ VALUES = descent(
     "values",
     "beyond the paper: value matrices V = cI + noise, and V trained along",
     (
-        figure(
-            "fig-values", "Positions learned against c of V = cI + noise, and what the signs predict", "sweeps:values"
+        Figure(
+            "fig-values",
+            "Positions learned against c of V = cI + noise, and what the signs predict",
+            figures.sweeps.values,
         ),
-        figure(
-            "fig-values-trained", "Accuracy of every head where V takes gradient steps too", "sweeps:trained_values"
+        Figure(
+            "fig-values-trained",
+            "Accuracy of every head where V takes gradient steps too",
+            figures.sweeps.trained_values,
         ),
     ),
     {
@@ -141,10 +151,12 @@ THRESHOLD = Experiment(
     id="threshold",
     says="the sample size M* from which attention is right, against k and N, with and without sharing positions",
     Config=Threshold,
-    program=f"{HERE}.threshold:threshold",
+    program=threshold.threshold,
     figures=(
-        figure("fig-threshold", "Share of wrong attention against M, and M* against kN(L+1)^2", "sweeps:thresholds"),
-        figure("fig-sharing", "The same with the gradient averaged over positions", "sweeps:sharing"),
+        Figure(
+            "fig-threshold", "Share of wrong attention against M, and M* against kN(L+1)^2", figures.sweeps.thresholds
+        ),
+        Figure("fig-sharing", "The same with the gradient averaged over positions", figures.sweeps.sharing),
     ),
     presets={
         "quick": Preset(
@@ -191,8 +203,10 @@ ENCODER = Experiment(
     id="encoder",
     says="Figure 3 right: a standard transformer learns 4 hops from the mixture 1, 2, 4, not from 4 hops alone",
     Config=Encoder,
-    program=f"{HERE}.encoder:training",
-    figures=(figure("fig3-right", "A standard transformer: mixture of hops against the hardest alone", "encoder:mix"),),
+    program=encoder.training,
+    figures=(
+        Figure("fig3-right", "A standard transformer: mixture of hops against the hardest alone", figures.encoder.mix),
+    ),
     presets={
         "quick": Preset(SMALL, HOPS, seeds=1, note="too small and short for 4 hops; the gpu preset shows the figure"),
         "gpu": Preset(Encoder(steps=12_000), HOPS, seeds=8, group=8),
@@ -216,8 +230,10 @@ REPETITION = Experiment(
     id="repetition",
     says="beyond the paper: the same steps on few examples repeated often, or on many seen once",
     Config=Encoder,
-    program=f"{HERE}.encoder:training",
-    figures=(figure("fig-repetition", "Held-out accuracy against steps, by the number of examples", "encoder:pools"),),
+    program=encoder.training,
+    figures=(
+        Figure("fig-repetition", "Held-out accuracy against steps, by the number of examples", figures.encoder.pools),
+    ),
     presets={
         "quick": Preset(
             replace(SMALL, task=Task(2, 5), hops=(1, 2), test_hops=(1, 2)),
@@ -248,11 +264,11 @@ HARDNESS = Experiment(
     id="hardness",
     says="how much of the hidden permutations a random network's population gradient sees, against the SQ bound",
     Config=Hardness,
-    program=f"{HERE}.hardness:gradient_variance",
+    program=hardness.gradient_variance,
     study=True,
     precision=64,
     figures=(
-        figure("fig-hardness", "Variance of the gradient over hidden permutations, against k", "sweeps:hardness"),
+        Figure("fig-hardness", "Variance of the gradient over hidden permutations, against k", figures.sweeps.hardness),
     ),
     presets={
         "quick": Preset(Hardness(), NETWORKS, seeds=2),

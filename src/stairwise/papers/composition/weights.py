@@ -9,8 +9,6 @@ from stairwise.papers.composition.claims.constructions import Sparse
 from stairwise.papers.composition.claims.sizes import few_tokens, hidden_of
 from stairwise.papers.composition.config import Task
 
-HERE = "stairwise.papers.composition.weights"
-
 
 @dataclass(frozen=True)
 class Sharp(Config):
@@ -63,8 +61,8 @@ def theorem9(config: Compact, seed: int) -> Any:
 
 
 CONSTRUCTIONS = (
-    Construction("thm4", "Theorem 4: 1 + log2 k layers that compute every hop", Sharp, f"{HERE}:theorem4"),
-    Construction("thm9", "Theorem 9: a narrower stream where few permutations move", Compact, f"{HERE}:theorem9"),
+    Construction("thm4", "Theorem 4: 1 + log2 k layers that compute every hop", Sharp, theorem4),
+    Construction("thm9", "Theorem 9: a narrower stream where few permutations move", Compact, theorem9),
 )
 TENSORS = {
     "key_query.*": "W_KQ of a layer: [key block, query block, row, column], for the stream's blocks up to the layer's",

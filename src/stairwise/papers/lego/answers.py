@@ -7,25 +7,6 @@ import numpy as np
 
 from stairwise.lab.answers import Answer, Measured
 
-HERE = "stairwise.papers.lego.answers"
-ANSWERS = (
-    Answer(
-        "samples", "the theory descends on the population; the experiments draw sentences", "length", f"{HERE}:samples"
-    ),
-    Answer("steps", "polynomially many, in two stages: one-step chains, then two-step ones", "length", f"{HERE}:steps"),
-    Answer("attention", "two clauses: the next predicate and the answer itself", "attention", f"{HERE}:attention"),
-    Answer(
-        "supervision",
-        "the answers of every step; self-training then labels chains twice as long",
-    ),
-    Answer(
-        "extrapolation",
-        "lengths polynomial in d for simply transitive actions; for symmetric ones by doubling",
-        "length",
-        f"{HERE}:lengths",
-    ),
-)
-
 
 def samples(records: Sequence[Any]) -> Measured:
     lessons = records[0].config.lessons
@@ -56,3 +37,20 @@ def lengths(records: Sequence[Any]) -> Measured:
     far, near = max(config.test_lengths), min(config.test_lengths)
     beyond, within = (1 - float(np.median([r.final(f"exact {length}") for r in records])) for length in (far, near))
     return Measured(f"sentences with an error: {beyond:.1%} at L = {far}, {within:.1%} at L = {near}", beyond, within)
+
+
+ANSWERS = (
+    Answer("samples", "the theory descends on the population; the experiments draw sentences", "length", samples),
+    Answer("steps", "polynomially many, in two stages: one-step chains, then two-step ones", "length", steps),
+    Answer("attention", "two clauses: the next predicate and the answer itself", "attention", attention),
+    Answer(
+        "supervision",
+        "the answers of every step; self-training then labels chains twice as long",
+    ),
+    Answer(
+        "extrapolation",
+        "lengths polynomial in d for simply transitive actions; for symmetric ones by doubling",
+        "length",
+        lengths,
+    ),
+)

@@ -6,7 +6,9 @@ An example is y_0, then g_1..g_L, then x_0..x_L. In words, with `tell` the actio
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Integer
@@ -44,15 +46,6 @@ class Sentences(Task):
     @property
     def predicates(self) -> int:
         return self.chains * self.length
-
-
-TASK = TaskSource(
-    id="lego",
-    says="apply a chain of actions to a value",
-    Config=Sentences,
-    code=__name__,
-    difficulty="length",
-)
 
 
 def space(config: Sentences) -> Space:
@@ -139,7 +132,7 @@ def told(columns: Columns, names: np.ndarray, actions: np.ndarray, values: np.nd
     return Texts(listed(clauses, "; ") + "; " + question, steps, Prose([valued[:, -1]]))
 
 
-def solve(config: Sentences, drawn: dict, prompt: str) -> Solution:
+def solve(config: Sentences, drawn: Mapping[str, Any], prompt: str) -> Solution:
     """From the question back to the variable whose value is given, and forward again."""
     told_by = {}
     for left, action, right in re.findall(r"(x\d+) = (a\d+|\[[\d ]+\])\((x\d+)\)", prompt):
@@ -156,3 +149,14 @@ def solve(config: Sentences, drawn: dict, prompt: str) -> Solution:
         reached = row[reached]
         steps.append(str(reached))
     return Solution(steps, steps[-1])
+
+
+TASK = TaskSource(
+    id="lego",
+    says="apply a chain of actions to a value",
+    Config=Sentences,
+    space=space,
+    source=source,
+    solve=solve,
+    difficulty="length",
+)

@@ -7,7 +7,6 @@ from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Construction
 from stairwise.papers.lego.config.task import Task
 
-HERE = "stairwise.papers.lego.weights"
 LARGEST = 2**27  # numbers in W
 
 
@@ -38,9 +37,7 @@ def solution(config: Solution, seed: int) -> Any:
     return traced(models.ideal(task, clip=clip, rho=config.rho, q=config.power, scores=scores))
 
 
-CONSTRUCTIONS = (
-    Construction("solution", "the FFN and the attention that Algorithm 1 approaches", Solution, f"{HERE}:solution"),
-)
+CONSTRUCTIONS = (Construction("solution", "the FFN and the attention that Algorithm 1 approaches", Solution, solution),)
 TENSORS = {
     "weights": "W of the theory's FFN: [clause slot p, token v, output position i, output token j, neuron r]",
     "scores.predicate": "Q43: score of a predicate by its third token, [query's variable, token]",

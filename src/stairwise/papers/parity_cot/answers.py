@@ -7,20 +7,6 @@ import numpy as np
 
 from stairwise.lab.answers import Answer, Measured
 
-HERE = "stairwise.papers.parity_cot.answers"
-ANSWERS = (
-    Answer("samples", "with a chain n polylog(n); without, 2^Omega(k)", "theorem3", f"{HERE}:samples"),
-    Answer("steps", "three, on a fresh batch each", "theorem3", f"{HERE}:steps"),
-    Answer("attention", "at every step the secret bit that it adds", "theorem3", f"{HERE}:attention"),
-    Answer(
-        "supervision",
-        "the partial sums: each step then depends on two tokens only",
-        "theorem3",
-        f"{HERE}:chain_against_none",
-    ),
-    Answer("extrapolation", "not asked: n and k are fixed"),
-)
-
 
 def first_arm(records: Sequence[Any]) -> list[Any]:
     """The seeds of the first config, which has a chain."""
@@ -49,3 +35,17 @@ def chain_against_none(records: Sequence[Any]) -> Measured:
     chain = 2 * (1 - float(np.median([record.final("exact match") for record in first_arm(records)])))
     alone = 2 * (1 - float(np.median([record.final("accuracy") for record in without])))
     return Measured(f"error over chance: {chain:.3f} with the chain, {alone:.3f} without", chain, alone)
+
+
+ANSWERS = (
+    Answer("samples", "with a chain n polylog(n); without, 2^Omega(k)", "theorem3", samples),
+    Answer("steps", "three, on a fresh batch each", "theorem3", steps),
+    Answer("attention", "at every step the secret bit that it adds", "theorem3", attention),
+    Answer(
+        "supervision",
+        "the partial sums: each step then depends on two tokens only",
+        "theorem3",
+        chain_against_none,
+    ),
+    Answer("extrapolation", "not asked: n and k are fixed"),
+)

@@ -5,7 +5,9 @@ An example is its input bits; a wrong step (label noise, in the training split) 
     0 1 0 1 0; parity = ?        steps  s1 = 0; s2 = 1; s3 = 0        answer  0
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from jaxtyping import Integer
@@ -51,15 +53,6 @@ class Chains(Config):
     def steps(self) -> int:
         """Steps that take the k bits in, g at a time."""
         return -(-self.size // self.absorbed)
-
-
-TASK = TaskSource(
-    id="parity_chain",
-    says="the parity of secret bits, by a chain of partial sums",
-    Config=Chains,
-    code=__name__,
-    difficulty="size",
-)
 
 
 def space(config: Chains) -> Space:
@@ -113,7 +106,7 @@ def told(columns: Columns, secret: list[int] | None) -> Texts:
     )
 
 
-def solve(config: Chains, drawn: dict, prompt: str) -> Solution:
+def solve(config: Chains, drawn: Mapping[str, Any], prompt: str) -> Solution:
     """Partial sums by XOR, g secret bits at a time."""
     bits = [int(bit) for bit in prompt.partition(";")[0].split()]
     steps, total = [], 0
@@ -122,3 +115,14 @@ def solve(config: Chains, drawn: dict, prompt: str) -> Solution:
             total ^= bits[position]
         steps.append(str(total))
     return Solution(steps, steps[-1])
+
+
+TASK = TaskSource(
+    id="parity_chain",
+    says="the parity of secret bits, by a chain of partial sums",
+    Config=Chains,
+    space=space,
+    source=source,
+    solve=solve,
+    difficulty="size",
+)

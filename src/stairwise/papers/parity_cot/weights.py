@@ -7,8 +7,6 @@ from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Construction
 from stairwise.papers.parity_cot.claims.embeddings import Represented, draw
 
-HERE = "stairwise.papers.parity_cot.weights"
-
 
 @dataclass(frozen=True)
 class Written(Config):
@@ -49,7 +47,7 @@ def theorem1(config: Written, seed: int) -> Any:
 
 
 CONSTRUCTIONS = (
-    Construction("thm1", "Theorem 1: a parity without a chain of thought, on every input", Written, f"{HERE}:theorem1"),
+    Construction("thm1", "Theorem 1: a parity without a chain of thought, on every input", Written, theorem1),
 )
 TENSORS = {
     "E": "frozen embeddings, [2 position + bit, width]",

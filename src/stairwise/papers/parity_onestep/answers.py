@@ -7,20 +7,6 @@ import numpy as np
 
 from stairwise.lab.answers import Answer, Measured
 
-HERE = "stairwise.papers.parity_onestep.answers"
-ANSWERS = (
-    Answer("samples", "d^(2+eps) with teacher forcing", "onestep", f"{HERE}:samples"),
-    Answer("steps", "one with teacher forcing, log2 k without", "onestep", f"{HERE}:steps"),
-    Answer("attention", "the two children of every node of the tree", "onestep", f"{HERE}:support"),
-    Answer(
-        "supervision",
-        "intermediate products: without them an oracle can hide the parity from any gradient method",
-        "regimes",
-        f"{HERE}:chain_against_none",
-    ),
-    Answer("extrapolation", "not asked: d and k are fixed"),
-)
-
 
 def chance(accuracies: Sequence[float]) -> float:
     """The median error as a share of guessing's."""
@@ -57,3 +43,17 @@ def chain_against_none(records: Sequence[Any]) -> Measured:
     ]
     found = [chance([record.final("accuracy") for record in chosen]) for chosen in (method, without)]
     return Measured(f"error over chance: {found[0]:.3f} with a chain of thought, {found[1]:.3f} without", *found)
+
+
+ANSWERS = (
+    Answer("samples", "d^(2+eps) with teacher forcing", "onestep", samples),
+    Answer("steps", "one with teacher forcing, log2 k without", "onestep", steps),
+    Answer("attention", "the two children of every node of the tree", "onestep", support),
+    Answer(
+        "supervision",
+        "intermediate products: without them an oracle can hide the parity from any gradient method",
+        "regimes",
+        chain_against_none,
+    ),
+    Answer("extrapolation", "not asked: d and k are fixed"),
+)

@@ -5,7 +5,9 @@ An example is its input signs. In words, nodes from the bottom up, the last of t
     1 -1 -1 1; product = ?        steps  n1 = -1; n2 = -1        answer  -1
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Integer
@@ -22,15 +24,6 @@ class Products(Task):
     """A parity of k out of d signs and its decomposition into products of two."""
 
     tell: bool = option(False, "print the secret places, so that nothing need be known")
-
-
-TASK = TaskSource(
-    id="parity_tree",
-    says="the parity of secret signs, by a tree of products of two",
-    Config=Products,
-    code=__name__,
-    difficulty="size",
-)
 
 
 def space(config: Products) -> Space:
@@ -82,7 +75,7 @@ def told(columns: Columns, secret: list[int] | None) -> Texts:
     )
 
 
-def solve(config: Products, drawn: dict, prompt: str) -> Solution:
+def solve(config: Products, drawn: Mapping[str, Any], prompt: str) -> Solution:
     """A queue: two leave at the front and their product joins at its end (or, in a chain, at the front)."""
     signs = [int(sign) for sign in prompt.partition(";")[0].split()]
     queue, steps = [signs[position] for position in drawn["secret"]], []
@@ -91,3 +84,14 @@ def solve(config: Products, drawn: dict, prompt: str) -> Solution:
         queue.insert(len(queue) if config.tree == "balanced" else 0, product)
         steps.append(str(product))
     return Solution(steps, steps[-1])
+
+
+TASK = TaskSource(
+    id="parity_tree",
+    says="the parity of secret signs, by a tree of products of two",
+    Config=Products,
+    space=space,
+    source=source,
+    solve=solve,
+    difficulty="size",
+)

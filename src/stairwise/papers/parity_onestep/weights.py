@@ -7,8 +7,6 @@ from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Construction
 from stairwise.papers.parity_onestep.config import Descent, LinkFunction, Task
 
-HERE = "stairwise.papers.parity_onestep.weights"
-
 
 @dataclass(frozen=True)
 class Solution(Config):
@@ -33,9 +31,7 @@ def solution(config: Solution, seed: int) -> Any:
     return PositionalAttention(W, tree, link_of(descent), config.mask)
 
 
-CONSTRUCTIONS = (
-    Construction("solution", "every node attends to its two children, half and half", Solution, f"{HERE}:solution"),
-)
+CONSTRUCTIONS = (Construction("solution", "every node attends to its two children, half and half", Solution, solution),)
 TENSORS = {
     "W": "attention logits, [token, node]: the inputs come first, then the nodes",
     "tree.children": "the two tokens whose product each node is, [node, 2]",

@@ -7,25 +7,6 @@ import numpy as np
 
 from stairwise.lab.answers import Answer, Measured
 
-HERE = "stairwise.papers.selection.answers"
-ANSWERS = (
-    Answer("samples", "fresh samples every step; the theory is of the population loss", "online", f"{HERE}:samples"),
-    Answer("steps", "the loss falls like 1/t: steps grow as 1/loss", "online", f"{HERE}:steps"),
-    Answer("attention", "the q positions that the query names, out of T", "online", f"{HERE}:attention"),
-    Answer(
-        "supervision",
-        "none in between; fresh encodings every step take its place",
-        "online",
-        f"{HERE}:stochastic_against_fixed",
-    ),
-    Answer(
-        "extrapolation",
-        "to any length whose encodings stay nearly orthogonal, if encodings were stochastic",
-        "online",
-        f"{HERE}:lengths",
-    ),
-)
-
 
 def arm(records: Sequence[Any], pool: int) -> list[Any]:
     """Stochastic (0) or fixed (1) encodings."""
@@ -81,3 +62,22 @@ def lengths(records: Sequence[Any]) -> Measured:
     return Measured(
         f"at {factor:g} times the length {beyond:.3f} of the trivial loss, {within:.3f} within", beyond, within
     )
+
+
+ANSWERS = (
+    Answer("samples", "fresh samples every step; the theory is of the population loss", "online", samples),
+    Answer("steps", "the loss falls like 1/t: steps grow as 1/loss", "online", steps),
+    Answer("attention", "the q positions that the query names, out of T", "online", attention),
+    Answer(
+        "supervision",
+        "none in between; fresh encodings every step take its place",
+        "online",
+        stochastic_against_fixed,
+    ),
+    Answer(
+        "extrapolation",
+        "to any length whose encodings stay nearly orthogonal, if encodings were stochastic",
+        "online",
+        lengths,
+    ),
+)

@@ -9,9 +9,11 @@ which of them the query names is how it is told, so a held-out sequence is held 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Integer
@@ -42,15 +44,6 @@ class Averages(Task):
         super().check()
         entries = self.length * self.width
         require(entries <= LARGEST, f"length*width={entries} must be at most {LARGEST}")
-
-
-TASK = TaskSource(
-    id="selection",
-    says="average the vectors that a query names",
-    Config=Averages,
-    code=__name__,
-    difficulty="sparsity",
-)
 
 
 def space(config: Averages) -> Space:
@@ -127,7 +120,7 @@ def vectors(values: Integer[np.ndarray, "rows cells width"], show):
     return text.matrix(rows * cells).reshape(rows, cells, -1)
 
 
-def solve(config: Averages, drawn: dict, prompt: str) -> Solution:
+def solve(config: Averages, drawn: Mapping[str, Any], prompt: str) -> Solution:
     """Decimal arithmetic on the printed vectors."""
     printed = dict(re.findall(r"(x\d+) = \(([^)]*)\)", prompt))
     (named,) = re.findall(r"average of ([x\d, ]+) =", prompt)
@@ -138,3 +131,14 @@ def solve(config: Averages, drawn: dict, prompt: str) -> Solution:
     step = Decimal(1).scaleb(-config.decimals)
     average = [(total / config.sparsity).quantize(step, rounding=ROUND_HALF_EVEN) for total in sums]
     return Solution(steps, f"({', '.join(map(str, average))})")
+
+
+TASK = TaskSource(
+    id="selection",
+    says="average the vectors that a query names",
+    Config=Averages,
+    space=space,
+    source=source,
+    solve=solve,
+    difficulty="sparsity",
+)

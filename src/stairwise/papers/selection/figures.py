@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from stairwise.lab.microscope import snapshot_ticks
-from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note
+from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note, subplots
 from stairwise.papers.selection.theory.fcn import optimal_risk
 from stairwise.papers.selection.theory.generalisation import loss_ratio_limit
 
@@ -38,7 +37,7 @@ def title(config: Any) -> str:
 def convergence(records: Sequence[Any]):
     """Figure 1: training loss and its inverse; cosine similarity with the ground truth (stochastic encodings)."""
     chosen = by_arm(records)["stochastic"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.5))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.5))
     loss = [record.series("train_loss") for record in chosen]
     loss = [(steps[1:], values[1:]) for steps, values in loss]  # no batch has been seen at step 0
     all_seeds(left, loss, "training loss", COLOURS[0])
@@ -82,7 +81,7 @@ def lengths(records: Sequence[Any]):
     """Figure 2: loss on longer sequences over training, one panel a length."""
     arms, config = by_arm(records), records[0].config
     names = [f"loss length={length}" for length in config.test_lengths]
-    figure, axes = plt.subplots(1, len(names), figsize=(2 * COLUMN, 2.2), sharey=True, squeeze=False)
+    figure, axes = subplots(1, len(names), figsize=(2 * COLUMN, 2.2), sharey=True, squeeze=False)
     labels = [f"T_test={length}" for length in config.test_lengths]
     _panels(axes[0], arms, names, labels)
     axes[0][0].set_ylabel(HALVED)
@@ -99,7 +98,7 @@ def generalisation(records: Sequence[Any]):
         ([f"loss sparsity={q}" for q in config.test_sparsities], [f"q_test={q}" for q in config.test_sparsities]),
     ]
     columns = max(len(names) for names, _ in rows)
-    figure, axes = plt.subplots(2, columns, figsize=(2 * COLUMN, 4.0), sharey="row", squeeze=False)
+    figure, axes = subplots(2, columns, figsize=(2 * COLUMN, 4.0), sharey="row", squeeze=False)
     for row, (names, labels) in zip(axes, rows, strict=True):
         _panels(row[: len(names)], arms, names, labels)
         row[0].set_ylabel(HALVED)
@@ -130,7 +129,7 @@ def _snapshot_steps(record: Any) -> list[int]:
 
 def _heatmaps(record: Any, steps: Sequence[int]):
     width = record.config.task.width
-    figure, axes = plt.subplots(
+    figure, axes = subplots(
         2, len(steps), figsize=(1.75 * len(steps) + 0.6, 3.0), squeeze=False, gridspec_kw={"height_ratios": [2, 1]}
     )
     for row, name, label in zip(axes, ("W", "V"), ("$W$", "$V$"), strict=True):
@@ -156,7 +155,7 @@ def fcn_risks(records: Sequence[Any]):
     """Risk of trained fully connected nets against first-layer width, with the infimum and the bound of Theorem 3.5."""
     sizes = records[0].config.task
     T, q, d = sizes.length, sizes.sparsity, sizes.width
-    figure, axes = plt.subplots(figsize=(1.4 * COLUMN, 2.8))
+    figure, axes = subplots(figsize=(1.4 * COLUMN, 2.8))
     widest = max(record.config.first_width for record in records)
     widths = np.arange(1, T * d + 1)
     exact = np.array([optimal_risk(T, q, d, int(m)) for m in widths])
@@ -192,7 +191,7 @@ def switches(records: Sequence[Any]):
         f"q_test={max(config.test_sparsities)}": f"loss sparsity={max(config.test_sparsities)}",
         "cosine of W": "cosine W",
     }
-    figure, axes = plt.subplots(1, len(columns), figsize=(2.2 * COLUMN, 0.19 * len(arms) + 1), sharey=True)
+    figure, axes = subplots(1, len(columns), figsize=(2.2 * COLUMN, 0.19 * len(arms) + 1), sharey=True)
     for panel, (label, name) in zip(axes, columns.items(), strict=True):
         for row, (arm, chosen) in enumerate(arms.items()):
             colour = ARM_COLOURS["fixed" if "fixed" in arm else "stochastic"]
@@ -209,7 +208,7 @@ def switches(records: Sequence[Any]):
 
 def population_dynamics(records: Sequence[Any]):
     """Exact gradient flow, one-hot: the loss against (T-1)/(4 eta t), and what the weights cost at other lengths."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.7))
     for colour, record in zip(COLOURS, records, strict=False):
         T, time = record.config.task.length, record.array("time")
         left.loglog(time, record.array("loss"), color=colour, label=f"T={T}")

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.selection import fcn, figures, microscope, population, train
 from stairwise.papers.selection.config import Encodings, Fcn, Online, Population, Task
 
-HERE = "stairwise.papers.selection"
 ARMS = {"stochastic": {"encoding.pool": 0}, "fixed": {"encoding.pool": 1}}
 
 # a CPU minute: lengths and thresholds scaled down together, plain sign vectors
@@ -41,8 +41,8 @@ def _online(id: str, says: str, figures: tuple[Figure, ...], quick: dict, paper:
         id=id,
         says=says,
         Config=Online,
-        program=f"{HERE}.train:online",
-        model=f"{HERE}.train:stored_model",
+        program=train.online,
+        model=train.stored_model,
         figures=figures,
         presets={
             "quick": Preset(replace(QUICK, **quick), ARMS, seeds=3),
@@ -56,15 +56,15 @@ def _online(id: str, says: str, figures: tuple[Figure, ...], quick: dict, paper:
 
 def _generalisation(id: str, title: str, headline: bool = False) -> Figure:
     caption = f"{title}: validation loss on longer sequences (top) and on larger subsets (bottom)"
-    return Figure(id, caption, f"{HERE}.figures:generalisation", headline)
+    return Figure(id, caption, figures.generalisation, headline)
 
 
 ONLINE = _online(
     "online",
     "SGD from zero: stochastic against fixed encodings, in and out of distribution",
     (
-        Figure("fig2", "Length generalisation: stochastic against fixed encodings", f"{HERE}.figures:lengths", True),
-        Figure("fig1", "Training loss, inverse loss, and cosine to the ground truth", f"{HERE}.figures:convergence"),
+        Figure("fig2", "Length generalisation: stochastic against fixed encodings", figures.lengths, True),
+        Figure("fig1", "Training loss, inverse loss, and cosine to the ground truth", figures.convergence),
         _generalisation("fig4", "SGD from zero"),
     ),
     quick={},
@@ -108,12 +108,12 @@ HEATMAP = Experiment(
     id="heatmap",
     says="Figures 3 and 8: W and V turn into the identity blocks",
     Config=Online,
-    program=f"{HERE}.train:online",
-    model=f"{HERE}.train:stored_model",
-    microscope=f"{HERE}.microscope:weights",
+    program=train.online,
+    model=train.stored_model,
+    microscope=microscope.weights,
     figures=(
-        Figure("fig3", "W and V at the start and after training", f"{HERE}.figures:heatmaps_ends"),
-        Figure("fig8", "W and V over training", f"{HERE}.figures:heatmaps_all"),
+        Figure("fig3", "W and V at the start and after training", figures.heatmaps_ends),
+        Figure("fig8", "W and V over training", figures.heatmaps_all),
     ),
     presets={
         "quick": Preset(HEAT, seeds=1, note="the published sizes; one seed because the picture is of one run"),
@@ -128,8 +128,8 @@ FCN = Experiment(
     id="fcn",
     says="Theorem 3.5 seen by trained nets: no fully connected net narrower than Td gets below the bound",
     Config=Fcn,
-    program=f"{HERE}.fcn:train_fcn",
-    figures=(Figure("fig-fcn", "Risk of trained nets against first-layer width", f"{HERE}.figures:fcn_risks"),),
+    program=fcn.train_fcn,
+    figures=(Figure("fig-fcn", "Risk of trained nets against first-layer width", figures.fcn_risks),),
     presets={
         "quick": Preset(Fcn(), WIDTHS | LITERAL, seeds=2),
         "gpu": Preset(
@@ -176,9 +176,9 @@ BEYOND = Experiment(
     id="beyond",
     says="what happens when an assumption is changed: data, encodings, optimiser, parametrisation, temperature",
     Config=Online,
-    program=f"{HERE}.train:online",
-    model=f"{HERE}.train:stored_model",
-    figures=(Figure("fig-beyond", "Each switch: in distribution, longer, larger subsets", f"{HERE}.figures:switches"),),
+    program=train.online,
+    model=train.stored_model,
+    figures=(Figure("fig-beyond", "Each switch: in distribution, longer, larger subsets", figures.switches),),
     presets={
         "quick": Preset(QUICK, SWITCHES, seeds=2),
         "gpu": Preset(replace(QUICK, steps=10_000, measure_every=100), SWITCHES, seeds=8, group=16),
@@ -198,12 +198,10 @@ POPULATION = Experiment(
     id="population",
     says="gradient flow on the population loss, exactly: the 1/t law and what the weights cost at other lengths",
     Config=Population,
-    program=f"{HERE}.population:dynamics",
+    program=population.dynamics,
     study=True,
     precision=64,
-    figures=(
-        Figure("fig-population", "The 1/t law, and the loss at other lengths", f"{HERE}.figures:population_dynamics"),
-    ),
+    figures=(Figure("fig-population", "The 1/t law, and the loss at other lengths", figures.population_dynamics),),
     presets={
         "quick": Preset(Population(), LENGTHS, seeds=1),
         "gpu": Preset(Population(horizon=1e8, points=1000), LENGTHS, seeds=1, note="runs on the host in seconds"),

@@ -6,8 +6,6 @@ from typing import Any
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Construction
 
-HERE = "stairwise.papers.selection.weights"
-
 
 @dataclass(frozen=True)
 class Solution(Config):
@@ -29,7 +27,7 @@ def solution(config: Solution, seed: int) -> Any:
 
 
 CONSTRUCTIONS = (
-    Construction("solution", "W* = scale diag(0, I), V* = [I 0]: attention that selects", Solution, f"{HERE}:solution"),
+    Construction("solution", "W* = scale diag(0, I), V* = [I 0]: attention that selects", Solution, solution),
 )
 TENSORS = {
     "W": "key-query matrix, [d+d_e, d+d_e]: tokens first, then encodings; scores are Z^T W z_query",

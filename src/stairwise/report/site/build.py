@@ -12,7 +12,7 @@ from stairwise.lab.store import Store
 from stairwise.report import words
 from stairwise.report.listing import finals
 from stairwise.report.pictures import Picture, draw_all, message
-from stairwise.report.site import data, questions, scopes, shelf
+from stairwise.report.site import code, data, questions, scopes, shelf
 from stairwise.report.site.contents import Shown, code_digest, write_pages
 from stairwise.report.site.folder import Folder, slug
 from stairwise.report.site.pages import assets
@@ -78,7 +78,7 @@ def _figures(folder: Folder, shown: Sequence[Shown], progress: Silent) -> None:
         if each.drawn is not None:
             prints = [shelf.fingerprint(record) for record in each.drawn.records]
             for figure in each.experiment.figures:
-                steps.append((each, figure, [_code(each.experiment), figure.id, figure.draw, prints]))
+                steps.append((each, figure, [_code(each.experiment), figure.id, code.name_of(figure.draw), prints]))
     todo = [(shown, figure) for shown, figure, inputs in steps if not folder.remembers(_step(figure), inputs)]
     for _ in range(len(steps) - len(todo)):
         progress.finished("figure", "as before")
@@ -155,7 +155,7 @@ def _microscopes(folder: Folder, shown: Shown) -> None:
                 return {}, {"problem": message(error)}
             return ({} if made is None else {f"data/{name}.js": made}), {"problem": "", "there": made is not None}
 
-        inputs = [_code(shown.experiment), shown.experiment.microscope, shelf.fingerprint(record)]
+        inputs = [_code(shown.experiment), code.name_of(shown.experiment.microscope), shelf.fingerprint(record)]
         found = folder.step(f"microscope {shown.name} {record.digest}", inputs, make)
         label = f"{words.plain(record.arm)}, seed {record.seed}" if record.arm else f"seed {record.seed}"
         if found["problem"] or found["there"]:

@@ -128,7 +128,7 @@ def _paper_pages(folder: Folder, put: Any, section: Section) -> None:
     put("paper.html", place, paper.title, section=section, paper=paper, told=told, rest=rest)
     for each in section.shown:
         judged = [entry for entry in section.entries if section.experiment_of(entry.claim) == each.name]
-        program = code.link(code.place_of_name(each.experiment.program)) if each.experiment.program else ""
+        program = code.link(code.place_of(each.experiment.program))
         put(
             "experiment.html", experiment_page(each.name), each.name, shown=each, paper=paper, judged=judged,
             section=section, prefix="/".join(map(slug, each.name.split("/"))), program=program,
@@ -184,7 +184,7 @@ def _compare(folder: Folder, shown: dict[str, Shown]) -> str:
 def _code_pages(folder: Folder, pages: Pages, sections: Sequence[Section], problems: int) -> None:
     """The modules that claims are checked in and that experiments run."""
     modules = {code_of(claim)[0] for s in sections for claim in s.paper.claims}
-    modules |= {code.place_of_name(e.program)[0] for s in sections for e in s.paper.experiments if e.program}
+    modules |= {code.place_of(e.program)[0] for s in sections for e in s.paper.experiments}
     for module in sorted(modules):
         name = code.page_name(module)
 

@@ -1,14 +1,13 @@
 """The questions asked of every paper: a table filled from the store, and one figure of its numbers."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stairwise.lab.answers import QUESTIONS, Answer, Measured
+from stairwise.lab.answers import QUESTIONS, Measured
 from stairwise.lab.contract import Paper
 from stairwise.lab.plots import COLOURS, COLUMN, house_style
-from stairwise.lazy import resolve
 from stairwise.report.pictures import message, none_left_open
 from stairwise.report.site.sets import TrialSet
 from stairwise.report.words import is_number, plain
@@ -35,25 +34,25 @@ def cell(paper: Paper, question: str, sets: Mapping[str, Sequence[TrialSet]]) ->
     answer = next((each for each in paper.answers if each.question == question), None)
     if answer is None:
         return Cell()
-    if not answer.read:
+    if answer.read is None:
         return Cell(answer.says)
     name = f"{paper.id}/{answer.experiment}"
     found = sets.get(name, ())
     if not found:
         preset = next(iter(paper.experiment(answer.experiment).presets))
         return Cell(answer.says, name, missing=f"stairwise run {name} --preset {preset}")
-    return _measured(answer, name, found[0])
+    return _measured(answer.says, answer.read, name, found[0])
 
 
-def _measured(answer: Answer, name: str, found: TrialSet) -> Cell:
+def _measured(says: str, read: Callable[[list[Any]], Measured], name: str, found: TrialSet) -> Cell:
     about = f"{found.preset or 'other'}, {len(found.seeds)} seed{'s' if len(found.seeds) != 1 else ''}"
     try:
         with none_left_open():
-            measured: Measured = resolve(answer.read)(list(found.records))
+            measured = read(list(found.records))
         value, other = (each if is_number(each) else None for each in (measured.value, measured.other))
-        return Cell(answer.says, name, about, plain(measured.text), value, other)
+        return Cell(says, name, about, plain(measured.text), value, other)
     except Exception as error:  # records that the paper's function did not expect
-        return Cell(answer.says, name, about, problem=message(error))
+        return Cell(says, name, about, problem=message(error))
 
 
 def as_data(cells: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:

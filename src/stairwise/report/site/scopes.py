@@ -14,7 +14,6 @@ import numpy as np
 from stairwise.lab.contract import Experiment
 from stairwise.lab.microscope import Axis, Map, Microscope, Overlay
 from stairwise.lab.record import StoredTrial
-from stairwise.lazy import resolve
 from stairwise.report.site.data import chunk, short, thinned
 from stairwise.report.site.sets import TrialSet
 from stairwise.report.words import plain
@@ -42,7 +41,7 @@ def chosen_trials(sets: Sequence[TrialSet]) -> list[StoredTrial]:
 
 def scope_chunk(name: str, experiment: Experiment, record: StoredTrial) -> bytes | None:
     """The trial's microscope; None where the trial kept nothing to look at."""
-    seen = resolve(experiment.microscope or "")(record)
+    seen = experiment.microscope(record) if experiment.microscope else None
     return None if seen is None else chunk(name, scope_data(seen))
 
 

@@ -7,24 +7,19 @@ trials against a line that was written down before they ran. JAX is reached thro
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from stairwise.lab.checks import identical
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Ledger, Verdict
-from stairwise.lazy import lazy
+
 
 from stairwise.skeleton.paper import theory
 
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    from stairwise.measure import population
-
-    from stairwise.skeleton.paper import model, task
-else:
-    jnp, population = lazy("jax.numpy"), lazy("stairwise.measure.population")
-    model, task = lazy("stairwise.skeleton.paper.model"), lazy("stairwise.skeleton.paper.task")
+import jax.numpy as jnp
+from stairwise.measure import population
+from stairwise.skeleton.paper import model, task
 
 LEDGER = Ledger()
 CLOSE = 0.05  # how far a seed may stray from the closed form

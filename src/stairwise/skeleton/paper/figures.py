@@ -6,15 +6,14 @@ To change: one function a figure, from records to a Matplotlib figure. Show ever
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
-from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note
+from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note, subplots
 
 from stairwise.skeleton.paper import theory
 
 
 def attention(records: Sequence[Any]):
     """Attention to the mark over training, one colour a length; dashed: descent on the closed form."""
-    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.4))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.4))
     for number, length in enumerate(sorted({record.config.task.length for record in records})):
         chosen = [record for record in records if record.config.task.length == length]
         colour = COLOURS[number % len(COLOURS)]

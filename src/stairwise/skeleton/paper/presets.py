@@ -6,12 +6,14 @@ figures are named as "module:function".
 """
 
 from dataclasses import replace
+from stairwise.skeleton.paper import figures
+from stairwise.skeleton.paper import train
 
 from stairwise.lab.contract import Experiment, Figure, Preset
 
 from stairwise.skeleton.paper.config import Training
 
-HERE = "stairwise.skeleton.paper"
+
 LONG = Training(steps=5000, measure_every=50)
 
 
@@ -24,8 +26,8 @@ TRAINING = Experiment(
     id="training",
     says="SGD from zero: the attention to the mark over training, at several lengths",
     Config=Training,
-    program=f"{HERE}.train:training",
-    figures=(Figure("fig1", "Attention to the marked token", f"{HERE}.figures:attention", headline=True),),
+    program=train.training,
+    figures=(Figure("fig1", "Attention to the marked token", figures.attention, headline=True),),
     presets={
         "quick": Preset(Training(), lengths(4, 16, 64), seeds=3),
         "gpu": Preset(LONG, lengths(4, 16, 64, 256), seeds=8, group=8),

@@ -1,26 +1,17 @@
 """What is exact: the gradient step, the moments, the loss and its gradient."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from stairwise.lab.checks import identical
 from stairwise.lab.config import option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 
-from in_context_regression import theory
+from in_context_regression import model, task, theory
 from in_context_regression.claims.ledger import LEDGER
 from in_context_regression.claims.sizes import Exact, Sizes, average
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from in_context_regression import model, task
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    model, task = lazy("in_context_regression.model"), lazy("in_context_regression.task")
 
 SMALL = (Exact(), Exact(1, 3, 0.0, 0.5), Exact(2, 2, 2.0, 1.0))
 

@@ -1,26 +1,18 @@
 """The optimum: where it is, that gradient flow finds it, and what it is worth on other prompts."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from stairwise.lab.checks import TOLERANCE, empty_if, identical, relative_error, under
 from stairwise.lab.config import option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 
-from in_context_regression import theory
+from in_context_regression import model, theory
 from in_context_regression.claims.exact import SMALL
 from in_context_regression.claims.ledger import LEDGER
 from in_context_regression.claims.sizes import Exact, Sizes, average
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from in_context_regression import model
-else:
-    jax, jnp, model = lazy("jax"), lazy("jax.numpy"), lazy("in_context_regression.model")
 
 
 def optimal_layer(sizes: Sizes):

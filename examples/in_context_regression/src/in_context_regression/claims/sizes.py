@@ -1,21 +1,12 @@
 """What the theory claims share: their sizes, and the exact average over all prompts."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax.numpy as jnp
 from stairwise.lab.config import Config, option, require
-from stairwise.lazy import lazy
+from stairwise.measure import population
 
-from in_context_regression import theory
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-    from stairwise.measure import population
-
-    from in_context_regression import task
-else:
-    jnp, population = lazy("jax.numpy"), lazy("stairwise.measure.population")
-    task = lazy("in_context_regression.task")
+from in_context_regression import task, theory
 
 LARGEST = 11  # Gaussian numbers of a prompt that are integrated over, three nodes each
 

@@ -3,14 +3,16 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, empty_if, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.composition import constructions
+from stairwise.papers.composition import task as tasks
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import (
     Sizes,
@@ -22,20 +24,7 @@ from stairwise.papers.composition.claims.sizes import (
 )
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.plan import embedding_width
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition import constructions
-    from stairwise.papers.composition import task as tasks
-    from stairwise.papers.composition.theory import exact, perturbation
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    constructions = lazy("stairwise.papers.composition.constructions")
-    tasks = lazy("stairwise.papers.composition.task")
-    exact = lazy("stairwise.papers.composition.theory.exact")
-    perturbation = lazy("stairwise.papers.composition.theory.perturbation")
+from stairwise.papers.composition.theory import exact, perturbation
 
 ROUNDING = 1e-14
 

@@ -3,14 +3,17 @@
 import dataclasses
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import equinox
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import empty_if, exactly, identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.composition import constructions, evaluate
+from stairwise.papers.composition import task as tasks
 from stairwise.papers.composition.claims.gradients import ideal_model
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.noise import Leaky
@@ -23,23 +26,7 @@ from stairwise.papers.composition.claims.sizes import (
     small_start,
 )
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    import equinox
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition import constructions, evaluate
-    from stairwise.papers.composition import task as tasks
-    from stairwise.papers.composition.theory import exact, perturbation, population, streams
-else:
-    equinox, jnp = lazy("equinox"), lazy("jax.numpy")
-    constructions = lazy("stairwise.papers.composition.constructions")
-    evaluate = lazy("stairwise.papers.composition.evaluate")
-    tasks = lazy("stairwise.papers.composition.task")
-    exact = lazy("stairwise.papers.composition.theory.exact")
-    perturbation = lazy("stairwise.papers.composition.theory.perturbation")
-    population = lazy("stairwise.papers.composition.theory.population")
-    streams = lazy("stairwise.papers.composition.theory.streams")
+from stairwise.papers.composition.theory import exact, perturbation, population, streams
 
 SURE = 1e-10  # least mass on the right key is 1 less this: then trained layers must not move by more than
 STILL = 1e-6

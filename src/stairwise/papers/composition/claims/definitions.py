@@ -1,32 +1,20 @@
 """The task and the network as the paper defines them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import exactly, identical
 from stairwise.lab.config import option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.composition import constructions, model
+from stairwise.papers.composition import task as tasks
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import Listed, Sizes, doubling, hidden_of, random_sequences
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition import constructions, model
-    from stairwise.papers.composition import task as tasks
-    from stairwise.papers.composition.theory import inner, literal
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    constructions = lazy("stairwise.papers.composition.constructions")
-    model = lazy("stairwise.papers.composition.model")
-    tasks = lazy("stairwise.papers.composition.task")
-    inner = lazy("stairwise.papers.composition.theory.inner")
-    literal = lazy("stairwise.papers.composition.theory.literal")
+from stairwise.papers.composition.theory import inner, literal
 
 
 def oracles(hidden: np.ndarray, sequences: np.ndarray, hops: int) -> tuple[np.ndarray, np.ndarray]:

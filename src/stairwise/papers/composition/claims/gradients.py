@@ -3,14 +3,15 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.composition import constructions
+from stairwise.papers.composition import task as tasks
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import (
     Start,
@@ -22,22 +23,7 @@ from stairwise.papers.composition.claims.sizes import (
     with_fixed_points,
 )
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition import constructions
-    from stairwise.papers.composition import task as tasks
-    from stairwise.papers.composition.theory import descent, exact, noise, population, streams
-else:
-    jnp = lazy("jax.numpy")
-    constructions = lazy("stairwise.papers.composition.constructions")
-    tasks = lazy("stairwise.papers.composition.task")
-    descent = lazy("stairwise.papers.composition.theory.descent")
-    exact = lazy("stairwise.papers.composition.theory.exact")
-    noise = lazy("stairwise.papers.composition.theory.noise")
-    population = lazy("stairwise.papers.composition.theory.population")
-    streams = lazy("stairwise.papers.composition.theory.streams")
+from stairwise.papers.composition.theory import descent, exact, noise, population, streams
 
 SATURATED = 800.0  # e^-800 is 0 in double precision: attention is exactly one-hot
 SIZES = ((2, 3), (4, 3))  # (4, 2) and (2, 4) are among the tests: each size costs a compile

@@ -2,24 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import empty_if, exactly, identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import Listed, distinct, enumerable, hidden_of
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.composition.theory import inner, queries, spectrum
-else:
-    inner = lazy("stairwise.papers.composition.theory.inner")
-    queries = lazy("stairwise.papers.composition.theory.queries")
-    spectrum = lazy("stairwise.papers.composition.theory.spectrum")
+from stairwise.papers.composition.theory import inner, queries, spectrum
 
 LARGEST_GRAM = 1500
 

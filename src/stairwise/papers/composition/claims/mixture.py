@@ -1,14 +1,13 @@
 """Algorithm 2: training on all hops at once climbs the same stairs, one layer a step (Theorem 8, Appendix D)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import empty_if, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.composition.claims.curriculum import Rough, learned, rough_model, stillness
 from stairwise.papers.composition.claims.gradients import ideal_model
 from stairwise.papers.composition.claims.ledger import LEDGER
@@ -22,16 +21,7 @@ from stairwise.papers.composition.claims.sizes import (
     small_start,
 )
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition.theory import exact, perturbation, streams
-else:
-    jnp = lazy("jax.numpy")
-    exact = lazy("stairwise.papers.composition.theory.exact")
-    perturbation = lazy("stairwise.papers.composition.theory.perturbation")
-    streams = lazy("stairwise.papers.composition.theory.streams")
+from stairwise.papers.composition.theory import exact, perturbation, streams
 
 ROUNDING = 1e-15  # of a block that should be 1/(kN)
 TINY = float(np.finfo(np.float64).tiny)  # a leak below it is rounded to 0

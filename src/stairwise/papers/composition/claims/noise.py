@@ -3,14 +3,15 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.composition import constructions, integer
 from stairwise.papers.composition import plan as plans
 from stairwise.papers.composition.claims.gradients import ideal_model, margins_of
 from stairwise.papers.composition.claims.ledger import LEDGER
@@ -22,23 +23,7 @@ from stairwise.papers.composition.claims.sizes import (
     small_start,
 )
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition import constructions, integer
-    from stairwise.papers.composition.theory import exact, noise, perturbation, population, streams
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    constructions = lazy("stairwise.papers.composition.constructions")
-    integer = lazy("stairwise.papers.composition.integer")
-    exact = lazy("stairwise.papers.composition.theory.exact")
-    noise = lazy("stairwise.papers.composition.theory.noise")
-    perturbation = lazy("stairwise.papers.composition.theory.perturbation")
-    population = lazy("stairwise.papers.composition.theory.population")
-    streams = lazy("stairwise.papers.composition.theory.streams")
-
+from stairwise.papers.composition.theory import exact, noise, perturbation, population, streams
 
 SINGLE = 64  # single examples, which tell how many entries are independent
 CHUNK = 1024  # samples that are counted at once: all sizes of a sweep share one compiled program

@@ -2,25 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import empty_if, exactly, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import distinct, enumerable, hidden_of
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.plan import embedding_width, layers
-
-if TYPE_CHECKING:
-    from stairwise.papers.composition.theory import counting, inner, packing
-else:
-    counting = lazy("stairwise.papers.composition.theory.counting")
-    inner = lazy("stairwise.papers.composition.theory.inner")
-    packing = lazy("stairwise.papers.composition.theory.packing")
+from stairwise.papers.composition.theory import counting, inner, packing
 
 LARGEST_PACKING = 2000
 

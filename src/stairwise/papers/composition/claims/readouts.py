@@ -1,31 +1,20 @@
 """The population gradient of the readouts, and the answers after one step on them (Lemmas 18, 23, 28, 36)."""
 
 import math
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import identical
 from stairwise.lab.config import require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.composition import task as tasks
 from stairwise.papers.composition.claims.gradients import SIZES, OneStep, enumerated, ideal_model
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import Start, doubling, random_sequences, with_fixed_points
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition import task as tasks
-    from stairwise.papers.composition.theory import exact, noise, population
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    tasks = lazy("stairwise.papers.composition.task")
-    exact = lazy("stairwise.papers.composition.theory.exact")
-    noise = lazy("stairwise.papers.composition.theory.noise")
-    population = lazy("stairwise.papers.composition.theory.population")
+from stairwise.papers.composition.theory import exact, noise, population
 
 
 def padded(part: np.ndarray, stream: int) -> np.ndarray:

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.config import Config, option, require
-from stairwise.lazy import lazy
 from stairwise.papers.composition.claims.sizes import (
     doubling,
     few_tokens,
@@ -16,13 +15,7 @@ from stairwise.papers.composition.claims.sizes import (
     small_start,
 )
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.composition.theory import descent, noise, streams
-else:
-    descent = lazy("stairwise.papers.composition.theory.descent")
-    noise = lazy("stairwise.papers.composition.theory.noise")
-    streams = lazy("stairwise.papers.composition.theory.streams")
+from stairwise.papers.composition.theory import descent, noise, streams
 
 
 @dataclass(frozen=True)

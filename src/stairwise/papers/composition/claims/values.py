@@ -1,32 +1,18 @@
 """Learning the value matrix: Appendix E, and what an arbitrary value block does to the first signal."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.config import option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.composition import model
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import Start, hidden_of, with_fixed_points
 from stairwise.papers.composition.config import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.composition import model
-    from stairwise.papers.composition.theory import descent, exact, inner, literal, population, values
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    model = lazy("stairwise.papers.composition.model")
-    descent = lazy("stairwise.papers.composition.theory.descent")
-    exact = lazy("stairwise.papers.composition.theory.exact")
-    inner = lazy("stairwise.papers.composition.theory.inner")
-    literal = lazy("stairwise.papers.composition.theory.literal")
-    population = lazy("stairwise.papers.composition.theory.population")
-    values = lazy("stairwise.papers.composition.theory.values")
+from stairwise.papers.composition.theory import descent, exact, inner, literal, population, values
 
 ROUNDING = 1e-15
 

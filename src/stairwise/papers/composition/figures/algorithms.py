@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.papers.composition.figures.common import after_steps, colour, grouped, hops, size, step_names
 
 MARKERS = "osD^vP*"
@@ -15,14 +14,14 @@ MARKERS = "osD^vP*"
 
 def curriculum(records: Sequence[Any]):
     """Figure 3 left."""
-    figure, axes = plt.subplots(figsize=(1.5 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.5 * COLUMN, 2.7))
     _losses(axes, records)
     return figure
 
 
 def mixture(records: Sequence[Any]):
     """Figure 3 middle."""
-    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.7))
     _losses(axes, records)
     return figure
 
@@ -30,7 +29,7 @@ def mixture(records: Sequence[Any]):
 def any_blocks(records: Sequence[Any]):
     """Algorithm 1 for every k, a panel each."""
     groups = grouped(records, lambda record: size(record.config))
-    figure, panels = plt.subplots(1, len(groups), figsize=(1.25 * COLUMN * len(groups), 2.7), squeeze=False)
+    figure, panels = subplots(1, len(groups), figsize=(1.25 * COLUMN * len(groups), 2.7), squeeze=False)
     for axes, chosen in zip(panels[0], groups.values(), strict=True):
         _losses(axes, chosen)
     return figure
@@ -71,7 +70,7 @@ def _level(axes: Any, height: float, label: str) -> None:
 def staircase(records: Sequence[Any]):
     """The largest change of each key-query matrix in each step: one layer a step."""
     config = records[0].config
-    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.7))
     floor = 1e-32
     layers = range(1, config.task.layers + 1)
     for layer in layers:

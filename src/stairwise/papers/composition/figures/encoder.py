@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
-from matplotlib.ticker import EngFormatter
-
-from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis, seeds_note
+from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis, seeds_note, subplots
 from stairwise.papers.composition.figures.common import colour, grouped, hops, size
 
 LEARNT = 0.95  # held-out accuracy
@@ -24,7 +21,7 @@ def mix(records: Sequence[Any]):
     """Figure 3 right: accuracy of the hops that each arm trains on, and the training losses."""
     arms = grouped(records, mixed)
     config = records[0].config
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.6))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.6))
     for number, (arm, chosen) in enumerate(arms.items()):
         for place, hop in enumerate(chosen[0].config.hops):
             runs = [record.series(f"accuracy {hop}") for record in chosen]
@@ -47,7 +44,7 @@ def pools(records: Sequence[Any]):
     config = records[0].config
     arms = grouped(records, lambda record: record.config.samples)
     ordered = sorted(arms, key=lambda samples: samples or float("inf"))
-    figure, (*panels, map_) = plt.subplots(
+    figure, (*panels, map_) = subplots(
         1, len(config.hops) + 1, figsize=(0.95 * COLUMN * (len(config.hops) + 1), 2.5), sharey=True
     )
     for number, samples in enumerate(ordered):
@@ -67,6 +64,8 @@ def pools(records: Sequence[Any]):
         count_axis(axes)
     for axes in (*panels, map_):
         axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
+    from matplotlib.ticker import EngFormatter
+
     map_.set(xlabel=f"examples (above: runs over {LEARNT:g})", title=f"{hops(config.hops[-1])}, at the end")
     map_.set_xticks(range(len(ordered)), [EngFormatter(sep="")(samples) if samples else "fresh" for samples in ordered])
     panels[0].set(ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.16))

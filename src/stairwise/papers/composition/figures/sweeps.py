@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.papers.composition.figures.common import colour, grouped, hops, size
 
 FLOOR = 1e-4  # a share of wrong tokens below this is drawn here
@@ -17,7 +16,7 @@ FLOOR = 1e-4  # a share of wrong tokens below this is drawn here
 
 def thresholds(records: Sequence[Any]):
     """The share of wrong attention in the worst layer against M, and M* against kN(L+1)^2."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.7))
     groups = grouped(records, lambda record: size(record.config))
     for number, (label, chosen) in enumerate(groups.items()):
         _wrong(left, chosen, "wrong", label, number)
@@ -35,7 +34,7 @@ def thresholds(records: Sequence[Any]):
 def sharing(records: Sequence[Any]):
     """M* of every layer above the first, with and without averaging over positions."""
     groups = grouped(records, lambda record: size(record.config))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.7))
     largest = max(groups.values(), key=lambda chosen: chosen[0].config.unit)
     last = largest[0].config.task.layers
     _wrong(left, largest, f"wrong layer {last}", "each position by itself", 0)
@@ -117,7 +116,7 @@ def values(records: Sequence[Any]):
     """After one step with V = cI + noise: tokens that attend to the right key, and positions with a_i > b_i."""
     chosen = [record for record in records if record.config.values.noise > 0]
     config = chosen[0].config
-    figure, axes = plt.subplots(figsize=(1.2 * COLUMN, 2.6))
+    figure, axes = subplots(figsize=(1.2 * COLUMN, 2.6))
     scales = sorted({record.config.values.scale for record in chosen})
     kinds = {
         "tokens that attend to the right key": lambda r: r.final("attending layer 1"),
@@ -141,7 +140,7 @@ def trained_values(records: Sequence[Any]):
     chosen = [record for record in records if record.config.values.noise == 0]
     config = chosen[0].config
     rates = sorted({record.config.values.rate for record in chosen})
-    figure, axes = plt.subplots(figsize=(1.2 * COLUMN, 2.6))
+    figure, axes = subplots(figsize=(1.2 * COLUMN, 2.6))
     for number, layer in enumerate(config.task.plan):
         rows = [
             [r.final(f"accuracy {hops(layer.hops)}") for r in chosen if r.config.values.rate == rate] for rate in rates
@@ -163,7 +162,7 @@ def trained_values(records: Sequence[Any]):
 def sparse(records: Sequence[Any]):
     """The share of tokens that attend to the right key, layer by layer, at the end of Algorithm 1."""
     arms = grouped(records, lambda record: record.arm)
-    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.6))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.6))
     layers = range(1, records[0].config.task.layers + 1)
     for number, (arm, chosen) in enumerate(arms.items()):
         rows = [[record.final(f"attending layer {layer}") for record in chosen] for layer in layers]
@@ -183,7 +182,7 @@ def sparse(records: Sequence[Any]):
 
 def hardness(records: Sequence[Any]):
     """Variance over pi of a gradient coordinate over its query's norm: the largest and the mean, against the bound."""
-    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.8))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.8))
     bound = {record.config.hops: record.final("eigenvalue") for record in records}
     axes.plot(sorted(bound), [bound[k] for k in sorted(bound)], "k-", label="bound $1/(N(N-1)^{2k-1})$")
     for number, (network, chosen) in enumerate(grouped(records, lambda record: record.config.network).items()):

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
-
-from stairwise.lab.plots import COLUMN, DASHES
+from stairwise.lab.plots import COLUMN, DASHES, subplots
 from stairwise.papers.crossings.depth.runs import COSTS, chosen, curve, hits, names, sizes
 from stairwise.papers.parity_cot.figures.common import colour, median_line, run_dots, triangle_key
 
@@ -15,7 +13,7 @@ WORDS = {"labels": "labels seen", "operations": "floating-point operations of tr
 def curves(records: Sequence[Any]):
     """One row a k, one column a cost: every run."""
     blocks = sizes(records)
-    figure, panels = plt.subplots(
+    figure, panels = subplots(
         len(blocks), 2, figsize=(2 * COLUMN, 1.75 * len(blocks) + 0.6), squeeze=False, sharex="col", sharey=True
     )
     for row, k in zip(panels, blocks, strict=True):
@@ -38,7 +36,7 @@ def curves(records: Sequence[Any]):
 def costs(records: Sequence[Any]):
     """Every run a dot, triangles where the budget was spent, lines through medians."""
     blocks = sizes(records)
-    figure, panels = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.9))
+    figure, panels = subplots(1, 2, figsize=(2 * COLUMN, 2.9))
     for axes, cost in zip(panels, COSTS, strict=True):
         for number, name in enumerate(names(records)):
             found = [hits(chosen(records, k, name), cost) for k in blocks]

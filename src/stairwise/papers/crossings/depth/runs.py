@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.measure.complexity import Hits, summarise
-from stairwise.papers.crossings.depth import CHAIN, DEPTH, HARDEST
+from stairwise.papers.crossings.depth.config import CHAIN, DEPTH, HARDEST
 from stairwise.papers.parity_cot.runs import where
 
 COSTS = ("labels", "operations")

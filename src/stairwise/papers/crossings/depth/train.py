@@ -18,7 +18,7 @@ from stairwise.papers.composition.rules import cross_entropy
 from stairwise.papers.composition.task import token_form
 from stairwise.papers.composition.train import task_of
 from stairwise.papers.crossings import chains
-from stairwise.papers.crossings.depth import Solver
+from stairwise.papers.crossings.depth.config import Solver
 from stairwise.papers.crossings.learning import in_looks
 from stairwise.train.keys import at, role, role_key
 from stairwise.train.stage import Stage, every

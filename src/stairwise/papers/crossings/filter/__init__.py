@@ -9,68 +9,20 @@ The hypotheses below were written before the experiment was run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Trial, Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.crossings.filter import figures, runs, train
+from stairwise.papers.crossings.filter.config import Filtered
+from stairwise.papers.lego import figures as lego_figures
+from stairwise.papers.lego import train as lego_train
 from stairwise.papers.lego.config.practical import Lessons, Practical, Shape
 from stairwise.papers.lego.config.task import Task
 
-if TYPE_CHECKING:
-    from stairwise.papers.crossings.filter import runs
-else:
-    runs = lazy("stairwise.papers.crossings.filter.runs")
-
-HERE = "stairwise.papers.crossings.filter"
 LOUD = 0.2  # the noise at which the filter is asked to help
 NO = {"otherwise": "not-reproduced"}
-
-
-@dataclass(frozen=True)
-class Filtered(Config):
-    """A decoder trained with true labels, then at a longer length with its own, garbled and perhaps filtered."""
-
-    base: Practical = option(Practical(keep_weights=True), "the annotator, and how everything is tested")
-    length: int = option(10, "length of the chains that it labels", low=1)
-    noise: float = option(0.1, "chance p that a label is replaced by a wrong one", low=0.0, high=1.0, numeric=True)
-    systematic: bool = option(False, "the same labels go wrong in every telling of a chain", numeric=True)
-    filter: bool = option(True, "train on the chains whose tellings agree only", numeric=True)
-    tellings: int = option(2, "how often the annotator labels a chain", low=1, high=16)
-    pool: int = option(1000, "chains that are labelled", low=1, high=2**20)
-    batch: int = option(32, "chains a step", low=1, high=2**16)
-    steps: int = option(200, "steps", low=1, high=10**6)
-    learning_rate: float = option(5e-4, "peak learning rate", above=0.0, numeric=True)
-    final_rate: float = option(0.05, "last learning rate over the peak", low=0.0, high=1.0, numeric=True)
-
-    def check(self) -> None:
-        longest = self.base.longest
-        require(self.length <= longest, f"length={self.length} must be at most the longest that base sees, {longest}")
-        own = self.base.model.positions
-        require(own == "none", f"base.model.positions={own} must be none (predicates are told in another order)")
-        require(self.base.keep_weights, "base.keep_weights must be true: the annotator is trained once a seed")
-
-
-def kept_share(noise: float, values: int, length: int, tellings: int = 2) -> float:
-    """The chance that all tellings of a chain agree, if only the noise is wrong and it is independent.
-
-    ((1-p)^R + (|Y|-1) (p/(|Y|-1))^R)^L: at each step all are right, or all are wrong in the same way.
-
-    >>> round(kept_share(0.1, 4, 10), 4)
-    0.1267
-    """
-    return ((1 - noise) ** tellings + (values - 1) * (noise / (values - 1)) ** tellings) ** length
-
-
-def right_share(noise: float, values: int, length: int, tellings: int = 2) -> float:
-    """The chance that a chain whose tellings agree is right: (1-p)^{RL} over the chance that they agree.
-
-    >>> round(right_share(0.1, 4, 10), 4)
-    0.9598
-    """
-    return (1 - noise) ** (tellings * length) / kept_share(noise, values, length, tellings)
 
 
 def arms(levels: tuple[float, ...], systematic: tuple[float, ...]) -> dict[str, dict[str, Any]]:
@@ -114,13 +66,13 @@ BASE = Experiment(
     id="filter-base",
     says="the annotator of the filter crossing: a LEGO decoder trained at L with true labels",
     Config=Practical,
-    program="stairwise.papers.lego.train:training",
-    model="stairwise.papers.lego.train:stored_model",
+    program=lego_train.training,
+    model=lego_train.stored_model,
     figures=(
         Figure(
             "fig-filter-base",
             "The annotator's exact match against length",
-            "stairwise.papers.lego.figures.lengths:controls",
+            lego_figures.lengths.controls,
         ),
     ),
     presets={
@@ -135,13 +87,9 @@ EXPERIMENT = Experiment(
     id="filter",
     says="self-training of LEGO on garbled labels, with and without a filter that keeps chains on which tellings agree",
     Config=Filtered,
-    program=f"{HERE}.train:training",
-    needs=f"{HERE}:needs",
-    figures=(
-        Figure(
-            "fig-filter", "Labels kept, and exact match after self-training, against noise", f"{HERE}.figures:noise"
-        ),
-    ),
+    program=train.training,
+    needs=needs,
+    figures=(Figure("fig-filter", "Labels kept, and exact match after self-training, against noise", figures.noise),),
     presets={
         "quick": Preset(Filtered(base=QUICK), arms(LEVELS, (LOUD,)), seeds=2, note="S_4, from L = 5 to 10"),
         "gpu": Preset(

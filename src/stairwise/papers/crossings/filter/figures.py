@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
-from stairwise.papers.crossings.filter import kept_share, right_share
+from stairwise.lab.plots import COLUMN, subplots
+from stairwise.papers.crossings.filter.config import kept_share, right_share
 from stairwise.papers.crossings.filter.runs import before, chosen, levels
 from stairwise.papers.lego.figures.common import colour
 
@@ -15,7 +14,7 @@ from stairwise.papers.lego.figures.common import colour
 def noise(records: Sequence[Any]):
     """Left: chains kept and chains right among them, with the formula. Right: exact match after self-training."""
     config = records[0].config
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2.2 * COLUMN, 2.9))
+    figure, (left, right) = subplots(1, 2, figsize=(2.2 * COLUMN, 2.9))
     draw(left, records, False, True, lambda r: r.final("kept"), "kept by the filter", 0)
     draw(left, records, False, True, lambda r: r.final("label exact"), "right, of those kept", 2)
     draw(left, records, False, False, lambda r: r.final("label exact"), "right, of all", 1)

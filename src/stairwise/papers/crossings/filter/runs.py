@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.papers.crossings.filter import kept_share, right_share
+from stairwise.papers.crossings.filter.config import kept_share, right_share
 from stairwise.papers.parity_cot.runs import where
 
 FEW = 20  # kept chains below which a share of them says little

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from stairwise.measure.accuracy import share
-from stairwise.papers.crossings.filter import Filtered
+from stairwise.papers.crossings.filter.config import Filtered
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import VALUE
 from stairwise.papers.lego.rollout import roll_out

@@ -6,69 +6,20 @@ that is needed. What they can do is mislead, and the question is which ones do.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
+from stairwise.papers.crossings.positions import figures, train
+from stairwise.papers.crossings.positions.config import ADDED, OWN, Told, coded, kind
 from stairwise.papers.lego.config.practical import Lessons, Practical, Shape
 from stairwise.papers.lego.config.task import Task
 
-HERE = "stairwise.papers.crossings.positions"
 CLOSE = 0.1  # two medians of exact match that are called equal
 LOST = 0.2  # at most so much exact match: the length is not solved
 NO = {"otherwise": "not-reproduced"}
 
 
-@dataclass(frozen=True)
-class Told(Config):
-    """A LEGO decoder whose clauses are marked by random sign vectors, or (codes=false) as its own config says."""
-
-    lego: Practical = option(Practical(), "the decoder, its training and its tests")
-    codes: bool = option(False, "mark places by random sign vectors; otherwise by lego.model.positions")
-    sets: int = option(0, "sets of codes: 0 = never the same again, 1 = one fixed draw", low=0, numeric=True)
-    share: int = option(1, "sentences in a row that share a new set; a whole batch in the paper", low=1, numeric=True)
-    places: str = option(
-        "first",
-        "which codes of a set a sentence takes: the first, or a random increasing choice",
-        choices=("first", "any"),
-    )
-    apart: bool = option(True, "codes have half of the width to themselves at the start, as in [x; e]")
-
-    def check(self) -> None:
-        own = self.lego.model.positions
-        require(not self.codes or own == "none", f"lego.model.positions={own} must be none where codes is set")
-        even = self.lego.model.width % 2 == 0
-        require(even or not self.apart, f"lego.model.width={self.lego.model.width} must be even where apart is set")
-        require(self.share == 1 or self.sets == 0, f"share={self.share} must be 1 where sets={self.sets} are reused")
-
-    @property
-    def code_width(self) -> int:
-        """Coordinates that a code is written to: the last ones."""
-        width = self.lego.model.width
-        return width // 2 if self.apart else width
-
-
-OWN = {
-    "none (NoPE)": {"lego.model.positions": "none"},
-    "learned": {"lego.model.positions": "learned"},
-    "rotary": {"lego.model.positions": "rotary"},
-    "learned, random places": {"lego.model.positions": "randomised"},
-}
-
-
-def coded(batch: int) -> dict[str, dict[str, Any]]:
-    """From one draw for ever to a new one for every sentence."""
-    return {
-        "codes, one draw": {"codes": True, "sets": 1},
-        "codes, 16 draws": {"codes": True, "sets": 16},
-        "codes, new every step": {"codes": True, "share": batch},
-        "codes, new every sentence": {"codes": True},
-        "codes, one draw, random places": {"codes": True, "sets": 1, "places": "any"},
-    }
-
-
-ADDED = {"codes added, new every sentence": {"codes": True, "apart": False}}
 QUICK = Practical(
     task=Task("C4", 24, 5),
     lessons=Lessons(batch=32, steps=1000),
@@ -86,21 +37,12 @@ LARGE = Practical(
 )
 
 
-def kind(config: Told) -> str:
-    """The name of an arm, from its config."""
-    arms = OWN | coded(config.lego.lessons.batch) | ADDED
-    fields = {"codes": config.codes, "sets": config.sets, "share": config.share, "places": config.places}
-    fields |= {"apart": config.apart, "lego.model.positions": config.lego.model.positions}
-    plain = {"codes": False, "sets": 0, "share": 1, "places": "first", "apart": True, "lego.model.positions": "none"}
-    return next((name for name, changed in arms.items() if plain | changed == fields), "another encoding")
-
-
 EXPERIMENT = Experiment(
     id="positions",
     says="selection's stochastic positions on LEGO: which encodings carry a decoder trained at L to 2L and 4L?",
     Config=Told,
-    program=f"{HERE}.train:training",
-    figures=(Figure("fig-positions", "Exact match at L, 2L, 4L by how places are told", f"{HERE}.figures:lengths"),),
+    program=train.training,
+    figures=(Figure("fig-positions", "Exact match at L, 2L, 4L by how places are told", figures.lengths),),
     presets={
         "quick": Preset(Told(lego=QUICK), OWN | coded(32), seeds=2, note="C_4, L = 5, 1000 steps of 32"),
         "gpu": Preset(Told(lego=LARGE), OWN | coded(256) | ADDED, seeds=5, group=5, note="C_6, width 128"),

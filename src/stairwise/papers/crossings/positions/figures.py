@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
-from stairwise.papers.crossings.positions import kind
+from stairwise.lab.plots import COLUMN, subplots
+from stairwise.papers.crossings.positions.config import kind
 from stairwise.papers.lego.figures.common import colour, grouped
 
 
@@ -16,7 +15,7 @@ def lengths(records: Sequence[Any]):
     config = records[0].config.lego
     arms = grouped(records, lambda record: kind(record.config))
     shape = {"sharey": True, "figsize": (0.72 * COLUMN * len(config.test_lengths) + 1.2, 0.28 * len(arms) + 1.1)}
-    figure, panels = plt.subplots(1, len(config.test_lengths), squeeze=False, **shape)
+    figure, panels = subplots(1, len(config.test_lengths), squeeze=False, **shape)
     for axes, length in zip(panels[0], config.test_lengths, strict=True):
         for row, (name, runs) in enumerate(arms.items()):
             values = [record.final(f"exact {length}") for record in runs]

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from stairwise.nn.encodings import random_signs
 from stairwise.nn.positions import LearnedPositions, NoPositions
-from stairwise.papers.crossings.positions import Told
+from stairwise.papers.crossings.positions.config import Told
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import clause_losses, places_of, rolled_out
 from stairwise.papers.lego.task import SLOTS, Chain

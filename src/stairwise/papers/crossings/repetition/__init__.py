@@ -8,56 +8,19 @@ The hypotheses below were written before the experiment was run.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.composition.config import Task as CompositionTask
+from stairwise.papers.crossings.repetition import figures, runs, train
+from stairwise.papers.crossings.repetition.config import TASKS, Repeated
 from stairwise.papers.lego.config.task import Task as LegoTask
 from stairwise.papers.parity_cot.config.task import Task as ParityTask
 from stairwise.papers.parity_cot.config.training import Decoder
 
-if TYPE_CHECKING:
-    from stairwise.papers.crossings.repetition import runs
-else:
-    runs = lazy("stairwise.papers.crossings.repetition.runs")
-
-HERE = "stairwise.papers.crossings.repetition"
-TASKS = ("parity", "composition", "lego")
 NO = {"otherwise": "not-reproduced"}
-
-
-@dataclass(frozen=True)
-class Repeated(Config):
-    """One of three tasks, every step labelled or the answer alone, from a pool of so many examples."""
-
-    task: str = option("parity", "which task", choices=TASKS)
-    every_step: bool = option(False, "label every step of the chain, or the last answer alone")
-    pool: int = option(0, "distinct training examples, drawn from with replacement; 0 = fresh", low=0, numeric=True)
-    parity: ParityTask = option(ParityTask(inputs=16, size=3), "the parity")
-    composition: CompositionTask = option(CompositionTask(blocks=2, alphabet=5), "the composition")
-    lego: LegoTask = option(LegoTask("S3", 8, 3), "the LEGO chain")
-    decoder: Decoder = option(Decoder(layers=2), "the model, the same for all")
-    rate: float = option(2e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
-    batch: int = option(64, "examples of one step", low=1, high=2**16)
-    look: int = option(50, "steps between evaluations", low=1, high=10**6)
-    looks: int = option(30, "evaluations at most", low=1, high=10**6)
-    validation: int = option(512, "held-out examples", low=1, high=2**16)
-    threshold: float = option(0.95, "share of held-out chains that must be right", above=0.0, high=1.0)
-
-    def check(self) -> None:
-        require(self.decoder.dropout == 0, f"decoder.dropout={self.decoder.dropout:g} must be 0")
-        require(
-            self.batch * self.budget < 2**31, f"batch*look*looks={self.batch * self.budget} must be below 2**31={2**31}"
-        )
-
-    @property
-    def budget(self) -> int:
-        """Steps at most."""
-        return self.look * self.looks
 
 
 def arms(pools: tuple[int, ...]) -> dict[str, dict[str, Any]]:
@@ -95,8 +58,8 @@ EXPERIMENT = Experiment(
     id="repetition",
     says="repetition against fresh data on parity, composition and LEGO: steps and samples until a chain is right",
     Config=Repeated,
-    program=f"{HERE}.train:training",
-    figures=(Figure("fig-repetition", "Steps to success against distinct examples seen", f"{HERE}.figures:both_axes"),),
+    program=train.training,
+    figures=(Figure("fig-repetition", "Steps to success against distinct examples seen", figures.both_axes),),
     presets={
         "quick": Preset(
             SMALL, arms((250, 1000)), seeds=2, note="parity 3 of 12, composition k=2, N=4, LEGO S_3, L=2; width 32"

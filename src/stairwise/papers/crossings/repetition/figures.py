@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.papers.crossings.hits import hits
-from stairwise.papers.crossings.repetition import TASKS
+from stairwise.papers.crossings.repetition.config import TASKS
 from stairwise.papers.crossings.repetition.runs import FRESH, by_pool, distinct, median, of_task
 from stairwise.papers.parity_cot.figures.common import colour, triangle_key
 
@@ -16,7 +15,7 @@ from stairwise.papers.parity_cot.figures.common import colour, triangle_key
 def both_axes(records: Sequence[Any]):
     """A dot a run, a triangle where the budget is spent, bars for medians; fresh examples lie on the dotted line."""
     tasks = [task for task in TASKS if any(record.config.task == task for record in records)]
-    figure, panels = plt.subplots(
+    figure, panels = subplots(
         2, len(tasks), figsize=(0.85 * COLUMN * len(tasks), 4.4), squeeze=False, sharex=True, sharey=True
     )
     pools = sorted({record.config.pool or FRESH for record in records})

@@ -6,7 +6,7 @@ from typing import Any
 
 from stairwise.measure.complexity import summarise
 from stairwise.papers.crossings.hits import hits
-from stairwise.papers.crossings.repetition import TASKS
+from stairwise.papers.crossings.repetition.config import TASKS
 from stairwise.papers.parity_cot.runs import grouped, where
 
 FRESH = math.inf  # fresh data are the largest pool

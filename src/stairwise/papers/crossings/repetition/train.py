@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Integer
 from stairwise.papers.crossings import chains
 from stairwise.papers.crossings.chains import Draw, Lesson
 from stairwise.papers.crossings.learning import in_looks
-from stairwise.papers.crossings.repetition import Repeated
+from stairwise.papers.crossings.repetition.config import Repeated
 from stairwise.train.keys import at, role_key
 from stairwise.train.stage import Stage, every
 

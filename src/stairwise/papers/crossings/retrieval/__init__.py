@@ -10,54 +10,14 @@ The hypotheses below were written before the experiment was run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.crossings.retrieval import figures, runs, train
+from stairwise.papers.crossings.retrieval.config import KINDS, Tracking
 
-if TYPE_CHECKING:
-    from stairwise.papers.crossings.retrieval import runs
-else:
-    runs = lazy("stairwise.papers.crossings.retrieval.runs")
-
-HERE = "stairwise.papers.crossings.retrieval"
-KINDS = ("name", "place")
 FURTHER = 0.5  # exact match at twice the length that counts as going further
 CHANCE = 0.1  # how far above 2^-L exact match may seem that comes from guessing the further steps
-
-
-@dataclass(frozen=True)
-class Tracking(Config):
-    """A running parity of L bits out of 2L clauses, and how the bits are found."""
-
-    retrieval: str = option("name", "how the next bit is found", choices=KINDS)
-    length: int = option(4, "steps L of the chain; tested at 2L, too", low=1, high=64)
-    names: int = option(24, "variables to draw names from", low=4, high=2**14)
-    width: int = option(64, "width of the decoder", low=4, high=4096)
-    heads: int = option(2, "heads; must divide the width", low=1, high=64)
-    rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
-    batch: int = option(64, "sentences of one step", low=1, high=2**16)
-    look: int = option(640, "sentences between looks; a multiple of batch", low=1, high=2**24)
-    budget: int = option(25_600, "sentences in all; a multiple of look", low=1, high=2**30)
-    test: int = option(128, "fresh sentences that are looked at", low=1, high=2**14)
-    threshold: float = option(0.99, "exact match that counts as learnt", above=0.0, high=1.0)
-
-    def check(self) -> None:
-        require(self.width % self.heads == 0, f"heads={self.heads} must divide width={self.width}")
-        require(self.look % self.batch == 0, f"look={self.look} must be a multiple of batch={self.batch}")
-        require(self.budget % self.look == 0, f"budget={self.budget} must be a multiple of look={self.look}")
-        needed = 2 * (self.longest + 1)
-        require(self.names >= needed, f"names={self.names} must be at least {needed} (two chains of {self.longest})")
-
-    @property
-    def longest(self) -> int:
-        return 2 * self.length
-
-    @property
-    def looks(self) -> int:
-        return self.budget // self.look
 
 
 def arms(lengths: Sequence[int], rates: Sequence[float]) -> dict[str, dict[str, Any]]:
@@ -75,12 +35,12 @@ EXPERIMENTS = (
         id="retrieval",
         says="one running parity, its bits found by name (LEGO with C_2) or by place (the parity chain)",
         Config=Tracking,
-        program=f"{HERE}.train:training",
+        program=train.training,
         figures=(
             Figure(
                 "fig-retrieval",
                 "Samples to success, exact match at twice the length, and attention entropy, by name and by place",
-                f"{HERE}.figures:by_name_and_place",
+                figures.by_name_and_place,
             ),
         ),
         presets={

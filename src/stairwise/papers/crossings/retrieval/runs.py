@@ -7,7 +7,7 @@ import numpy as np
 
 from stairwise.measure.complexity import summarise
 from stairwise.papers.crossings.hits import at_best_rate, hits
-from stairwise.papers.crossings.retrieval import KINDS
+from stairwise.papers.crossings.retrieval.config import KINDS
 from stairwise.papers.parity_cot.runs import grouped, where
 
 Cell = tuple[str, int]

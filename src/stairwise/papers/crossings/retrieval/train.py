@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from stairwise.measure.accuracy import share
 from stairwise.measure.attention import mean_row
 from stairwise.papers.crossings.learning import in_looks
-from stairwise.papers.crossings.retrieval import Tracking
+from stairwise.papers.crossings.retrieval.config import Tracking
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import VALUE, clause_losses
 from stairwise.papers.lego.task import SLOTS, Lego, lego

@@ -9,55 +9,13 @@ The hypotheses below were written before the experiment was run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.crossings.sparsity import figures, runs, train
+from stairwise.papers.crossings.sparsity.config import TASKS, Watched
 
-if TYPE_CHECKING:
-    from stairwise.papers.crossings.sparsity import runs
-else:
-    runs = lazy("stairwise.papers.crossings.sparsity.runs")
-
-HERE = "stairwise.papers.crossings.sparsity"
-TASKS = ("composition", "lego", "parity_cot", "parity_onestep", "selection")
 SHARE = 0.75  # of the seeds that learn
-
-
-@dataclass(frozen=True)
-class Watched(Config):
-    """One task, its model, and how it is trained and watched."""
-
-    task: str = option("parity_cot", "whose task and model", choices=TASKS)
-    length: int = option(
-        12, "composition: letters N; lego: steps L; parities: bits n; selection: tokens T", low=2, high=2**10
-    )
-    parts: int = option(
-        4,
-        "composition: blocks k, all hops up to k; lego: order of the cyclic group; parities: secret bits; selection:"
-        " named tokens q",
-        low=2,
-        high=64,
-    )
-    width: int = option(64, "width of the model (selection: of an encoding; parity_onestep: has none)", low=4)
-    layers: int = option(1, "layers (composition and parity_cot; the others' models have one)", low=1, high=16)
-    rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=10.0, numeric=True)
-    batch: int = option(64, "examples of one step", low=1, high=2**16)
-    look: int = option(10, "steps between looks", low=1, high=2**20)
-    looks: int = option(40, "looks in all", low=2, high=10**5)
-    test: int = option(64, "fresh examples that are looked at", low=1, high=2**14)
-
-    def check(self) -> None:
-        bound = {"composition": 64, "lego": 64, "parity_cot": self.length, "parity_onestep": self.length}
-        largest = bound.get(self.task, self.length)
-        require(self.parts <= largest, f"parts={self.parts} must be at most {largest} where task={self.task}")
-        require(self.width % 4 == 0, f"width={self.width} must be a multiple of 4 (four heads)")
-        require(
-            self.task in ("composition", "parity_cot") or self.layers == 1,
-            f"layers={self.layers} must be 1 where task={self.task}",
-        )
 
 
 def arms(**sizes: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -83,13 +41,13 @@ EXPERIMENTS = (
         id="sparsity",
         says="five tasks: normalised attention entropy and accuracy over training, and which of them moves first",
         Config=Watched,
-        program=f"{HERE}.train:training",
+        program=train.training,
         figures=(
-            Figure("fig-sparsity", "Entropy and accuracy over training on the five tasks", f"{HERE}.figures:traces"),
+            Figure("fig-sparsity", "Entropy and accuracy over training on the five tasks", figures.traces),
             Figure(
                 "fig-sparsity-order",
                 "Step of half of the fall in entropy against step of half of the rise in accuracy, every seed",
-                f"{HERE}.figures:order",
+                figures.order,
             ),
         ),
         presets={

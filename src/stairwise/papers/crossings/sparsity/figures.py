@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN, all_seeds
+from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, subplots
 from stairwise.papers.crossings.drawing import plain_log
-from stairwise.papers.crossings.sparsity import TASKS
+from stairwise.papers.crossings.sparsity.config import TASKS
 from stairwise.papers.crossings.sparsity.runs import halves, sign_test
 
 
@@ -19,7 +18,7 @@ def of_task(records: Sequence[Any], task: str) -> list[Any]:
 def traces(records: Sequence[Any]):
     """A panel a task: every seed, medians and quartiles of both traces."""
     tasks = [task for task in TASKS if of_task(records, task)]
-    figure, panels = plt.subplots(1, len(tasks), figsize=(2.6 * COLUMN, 2.2), sharey=True, squeeze=False)
+    figure, panels = subplots(1, len(tasks), figsize=(2.6 * COLUMN, 2.2), sharey=True, squeeze=False)
     for axes, task in zip(panels[0], tasks, strict=True):
         for name, colour, dash in (("accuracy", COLOURS[0], "-"), ("entropy", COLOURS[1], "--")):
             own = [record.series(name) for record in of_task(records, task)]
@@ -36,7 +35,7 @@ def traces(records: Sequence[Any]):
 
 def order(records: Sequence[Any]):
     """A dot a seed; above the diagonal entropy moved first."""
-    figure, axes = plt.subplots(figsize=(1.5 * COLUMN, 2.8))
+    figure, axes = subplots(figsize=(1.5 * COLUMN, 2.8))
     ends = []
     for number, task in enumerate(TASKS):
         found = [one for one in map(halves, of_task(records, task)) if one.learnt and np.isfinite(one.entropy)]

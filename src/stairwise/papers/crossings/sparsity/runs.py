@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from stairwise.lab.verdict import Verdict
 
@@ -61,6 +60,8 @@ def sign_test(wins: int, runs: int) -> float:
     >>> sign_test(4, 4)
     0.125
     """
+    from scipy import stats
+
     return float(stats.binomtest(wins, runs).pvalue) if runs else 1.0
 
 

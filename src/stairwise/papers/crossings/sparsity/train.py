@@ -16,7 +16,7 @@ from stairwise.papers.composition.config import Encoder
 from stairwise.papers.composition.config import Task as CompositionTask
 from stairwise.papers.composition.task import token_form
 from stairwise.papers.crossings.learning import in_looks
-from stairwise.papers.crossings.sparsity import Watched
+from stairwise.papers.crossings.sparsity.config import Watched
 from stairwise.papers.lego import train as lego
 from stairwise.papers.lego.config.practical import Lessons, Practical, Shape
 from stairwise.papers.lego.config.task import Task as LegoTask

@@ -7,65 +7,12 @@ The hypotheses below were written before the experiment was run.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.crossings.supervisions import figures, runs, train
+from stairwise.papers.crossings.supervisions.config import SUPERVISIONS, Supervised
 from stairwise.papers.parity_cot.config.training import Decoder
-
-if TYPE_CHECKING:
-    from stairwise.papers.crossings.supervisions import runs
-else:
-    runs = lazy("stairwise.papers.crossings.supervisions.runs")
-
-HERE = "stairwise.papers.crossings.supervisions"
-SUPERVISIONS = ("none", "chain", "tree", "mixture", "self")
-LARGEST_POOL = 2**31
-
-
-@dataclass(frozen=True)
-class Supervised(Config):
-    """The parity of k secret bits among n, one decoder, one way to supervise it."""
-
-    inputs: int = option(12, "input bits n", low=2, high=62)
-    size: int = option(4, "secret bits k", low=2, high=62, numeric=True)
-    padding: int = option(6, "the largest k of the program", low=2, high=62)
-    supervision: str = option(
-        "chain",
-        "none: the answer alone; chain: every partial sum; tree: every node of a balanced tree; mixture: the parity of"
-        " the first j secret bits, j uniform in 1..k, never shown to another; self: chains that the decoder samples"
-        " itself, kept where they end in the right answer",
-        choices=SUPERVISIONS,
-    )
-    decoder: Decoder = option(Decoder(), "the model")
-    rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
-    batch: int = option(128, "sequences of one step", low=1, high=2**16)
-    look: int = option(1024, "sequences between evaluations; a multiple of batch", low=1, high=2**24)
-    budget: int = option(65_536, "sequences in all; a multiple of look", low=1, high=2**31 - 1)
-    validation: int = option(256, "inputs that are held out", low=1, high=2**16)
-    threshold: float = option(0.99, "share of right answers that counts as learnt", above=0.5, high=1.0)
-
-    def check(self) -> None:
-        require(self.size <= self.padding, f"size={self.size} must be at most padding={self.padding}")
-        require(self.padding <= self.inputs, f"padding={self.padding} must be at most inputs={self.inputs}")
-        require(self.look % self.batch == 0, f"look={self.look} must be a multiple of batch={self.batch}")
-        require(self.budget % self.look == 0, f"budget={self.budget} must be a multiple of look={self.look}")
-        require(
-            self.validation < self.pool,
-            f"validation={self.validation} must be below 2**inputs={self.pool} (inputs={self.inputs})",
-        )
-        require(self.decoder.dropout == 0, f"decoder.dropout={self.decoder.dropout:g} must be 0")
-
-    @property
-    def pool(self) -> int:
-        """Inputs that training and held-out ones are taken from."""
-        return min(2**self.inputs, LARGEST_POOL)
-
-    @property
-    def looks(self) -> int:
-        return self.budget // self.look
 
 
 def arms(sizes: Sequence[int], rates: Sequence[float]) -> dict[str, dict[str, Any]]:
@@ -83,17 +30,17 @@ EXPERIMENTS = (
         id="supervisions",
         says="one parity, five supervisions, one decoder: samples until the answer is right on held-out inputs",
         Config=Supervised,
-        program=f"{HERE}.train:training",
+        program=train.training,
         figures=(
             Figure(
                 "fig-supervisions",
                 "Samples to success against the secret's size k under five supervisions; censored runs hollow",
-                f"{HERE}.figures:against_size",
+                figures.against_size,
             ),
             Figure(
                 "fig-supervisions-rates",
                 "The same, every learning rate: how the rate was chosen",
-                f"{HERE}.figures:rates",
+                figures.rates,
             ),
         ),
         presets={

@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
-from matplotlib.lines import Line2D
-
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.hits import hits
-from stairwise.papers.crossings.supervisions import SUPERVISIONS
+from stairwise.papers.crossings.supervisions.config import SUPERVISIONS
 from stairwise.papers.crossings.supervisions.runs import by_size
 from stairwise.papers.parity_cot.figures.common import colour, median_line, model_text, run_dots, triangle_key
 from stairwise.papers.parity_cot.runs import grouped, where
@@ -25,7 +22,7 @@ NAMES = {
 
 def against_size(records: Sequence[Any]):
     """Every run at the rate chosen for its supervision and k, and the medians."""
-    figure, axes = plt.subplots(figsize=(1.6 * COLUMN, 3.2))
+    figure, axes = subplots(figsize=(1.6 * COLUMN, 3.2))
     for number, supervision in enumerate(SUPERVISIONS):
         groups, shift = by_size(records, supervision), 0.13 * (number - 2)
         places = [size + shift for size in groups]
@@ -45,7 +42,7 @@ def against_size(records: Sequence[Any]):
 
 def rates(records: Sequence[Any]):
     """One panel a supervision: every rate, every run."""
-    figure, panels = plt.subplots(1, len(SUPERVISIONS), figsize=(2.4 * COLUMN, 2.4), sharey=True)
+    figure, panels = subplots(1, len(SUPERVISIONS), figsize=(2.4 * COLUMN, 2.4), sharey=True)
     for axes, supervision in zip(panels, SUPERVISIONS, strict=True):
         for number, rate in enumerate(rates_of(records)):
             own = where(records, lambda c, s=supervision, r=rate: c.supervision == s and c.rate == r)
@@ -62,6 +59,8 @@ def rates(records: Sequence[Any]):
         axes.set_title(NAMES[supervision], fontsize=6)
     for axes in panels[1:]:
         axes.set_ylabel("")
+    from matplotlib.lines import Line2D
+
     triangle_key(panels[0])
     handles = [
         Line2D([], [], marker="o", linestyle="none", color=colour(number), markersize=3.5, label=f"rate {rate:g}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from stairwise.measure.complexity import summarise
 from stairwise.papers.crossings.hits import at_best_rate, hits
-from stairwise.papers.crossings.supervisions import SUPERVISIONS
+from stairwise.papers.crossings.supervisions.config import SUPERVISIONS
 from stairwise.papers.parity_cot.runs import grouped, where
 
 

@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Int8, Integer, PRNGKeyArray
 from stairwise.measure.accuracy import share
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.crossings.learning import in_looks
-from stairwise.papers.crossings.supervisions import Supervised
+from stairwise.papers.crossings.supervisions.config import Supervised
 from stairwise.papers.parity_cot.decoder import make_decoder
 from stairwise.papers.parity_cot.structured import answer_logits
 from stairwise.papers.parity_cot.train import doublings

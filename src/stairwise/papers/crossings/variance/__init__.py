@@ -8,78 +8,15 @@ two families of networks meet both classes, every target is enumerated, and the 
 The hypotheses below were written before the study was run.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.crossings.variance import figures, runs, train
+from stairwise.papers.crossings.variance.config import NETWORKS, Spectrum
 
-if TYPE_CHECKING:
-    from stairwise.papers.crossings.variance import runs
-else:
-    runs = lazy("stairwise.papers.crossings.variance.runs")
-
-HERE = "stairwise.papers.crossings.variance"
-CLASSES = ("parity", "composition")
-NETWORKS = ("perceptron", "encoder")
-LARGEST = 2**28  # numbers in the table of queries
 ROUNDING = 1e-9
 STEEPNESS, APART = 1.0, 0.5
-
-
-@dataclass(frozen=True)
-class Spectrum(Config):
-    """A class of targets and a random network."""
-
-    targets: str = option("parity", "the class", choices=CLASSES)
-    length: int = option(10, "parity: bits n; composition: letters N", low=2, high=16)
-    size: int = option(3, "parity: secret bits k; composition: hops k", low=1, high=16)
-    network: str = option("perceptron", "the random network", choices=NETWORKS)
-    width: int = option(8, "its width", low=2, high=256)
-    gain: float = option(5.0, "factor on its initial weights, so that it is far from linear", above=0.0)
-
-    def check(self) -> None:
-        if self.targets == "parity":
-            require(self.size <= self.length, f"size={self.size} must be at most length={self.length}")
-        else:
-            require(self.length >= 3, f"length={self.length} must be at least 3 where targets=composition")
-        pairs = self.inputs * (self.inputs if self.targets == "composition" else 1)
-        table = max(self.inputs * self.parameters, pairs)
-        require(table <= LARGEST, f"size={self.size} makes a table of {table} numbers, which must be at most {LARGEST}")
-
-    @property
-    def inputs(self) -> int:
-        """All inputs: the cube, or (N!)^k permutations and a letter."""
-        if self.targets == "parity":
-            return 2**self.length
-        return math.factorial(self.length) ** self.size * self.length
-
-    @property
-    def outputs(self) -> int:
-        return 2 if self.targets == "parity" else self.length
-
-    @property
-    def tokens(self) -> int:
-        return self.length if self.targets == "parity" else self.length * self.size + 1
-
-    @property
-    def vocabulary(self) -> int:
-        return 2 if self.targets == "parity" else 2 * self.length
-
-    @property
-    def parameters(self) -> int:
-        """Roughly: weights times outputs."""
-        return self.width * (self.tokens * self.vocabulary + 12 * self.width) * self.outputs
-
-    @property
-    def dimensions(self) -> int:
-        """M: the dimensions that the centred targets fill."""
-        if self.targets == "parity":
-            return math.comb(self.length, self.size)
-        return (self.length - 1) ** (2 * self.size)
 
 
 def arms(parity: Sequence[tuple[int, int]], composition: Sequence[tuple[int, int]]) -> dict[str, dict[str, Any]]:
@@ -104,14 +41,14 @@ EXPERIMENTS = (
         id="variance",
         says="variance of a random network's gradient over all parities and over all hidden permutations, against 1/M",
         Config=Spectrum,
-        program=f"{HERE}.train:variance",
+        program=train.variance,
         study=True,
         precision=64,
         figures=(
             Figure(
                 "fig-variance",
                 "Variance of the gradient over targets against the dimensions of the class, with the SQ bound 1/M",
-                f"{HERE}.figures:against_dimensions",
+                figures.against_dimensions,
                 headline=True,
             ),
         ),

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN
+from stairwise.lab.plots import COLOURS, COLUMN, subplots
 from stairwise.measure.fits import fit
-from stairwise.papers.crossings.variance import CLASSES, NETWORKS
+from stairwise.papers.crossings.variance.config import CLASSES, NETWORKS
 from stairwise.papers.crossings.variance.runs import observed, of, slopes
 
 
 def against_dimensions(records: Sequence[Any]):
     """A panel a network: every random network, fitted powers of M, and 1/M."""
-    figure, panels = plt.subplots(1, len(NETWORKS), figsize=(2 * COLUMN, 2.8), sharey=True)
+    figure, panels = subplots(1, len(NETWORKS), figsize=(2 * COLUMN, 2.8), sharey=True)
     found = slopes(records)
     for axes, network in zip(panels, NETWORKS, strict=True):
         dimensions = [record.config.dimensions for record in records if record.config.network == network]

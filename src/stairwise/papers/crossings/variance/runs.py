@@ -5,7 +5,7 @@ from typing import Any
 
 from stairwise.measure.estimates import Estimate
 from stairwise.measure.fits import Data, slope_estimate
-from stairwise.papers.crossings.variance import CLASSES, NETWORKS
+from stairwise.papers.crossings.variance.config import CLASSES, NETWORKS
 
 Slopes = Mapping[tuple[str, str], Estimate]
 

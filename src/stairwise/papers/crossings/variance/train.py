@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from stairwise.papers.composition.hardness import all_tuples, answers, centred_queries, random_network
-from stairwise.papers.crossings.variance import Spectrum
+from stairwise.papers.crossings.variance.config import Spectrum
 from stairwise.tasks.parity import cube
 from stairwise.train.keys import role_key
 from stairwise.train.stage import Outcome

@@ -2,35 +2,22 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import exactly, identical
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import activation
+from stairwise.papers.lego import model as models
+from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import drawn, task_of
 from stairwise.papers.lego.claims.sizes import Drawn
 from stairwise.papers.lego.config.task import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-    from scipy import stats
-
-    from stairwise.papers.lego import activation
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego import task as tasks
-    from stairwise.papers.lego.theory import chains, literal
-else:
-    jax, jnp, stats = lazy("jax"), lazy("jax.numpy"), lazy("scipy.stats")
-    activation = lazy("stairwise.papers.lego.activation")
-    models = lazy("stairwise.papers.lego.model")
-    tasks = lazy("stairwise.papers.lego.task")
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    literal = lazy("stairwise.papers.lego.theory.literal")
+from stairwise.papers.lego.theory import chains, literal
 
 
 @dataclass(frozen=True)
@@ -114,6 +101,8 @@ def chains_are_uniform(config: Frequencies, seed: int) -> Verdict:
     }
     if len(first) == task.variables * (task.variables - 1):
         counts["(x_0, x_1)"] = first
+    from scipy import stats
+
     p = {name: float(stats.chisquare(row).pvalue) for name, row in counts.items()}
     rows = tuple({"drawn": name, "p": value} for name, value in p.items())
     uniform = Verdict.at_least(min(p.values()), config.least, details=rows)

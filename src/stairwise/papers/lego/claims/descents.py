@@ -3,25 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.config import option
-from stairwise.lazy import lazy
+from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.config.dynamics import AttentionRun, Doubling, Reduced
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.lego import algorithms, reduced
-    from stairwise.papers.lego.theory import lengths
-    from stairwise.train import keys
-else:
-    jax, jnp, keys = lazy("jax"), lazy("jax.numpy"), lazy("stairwise.train.keys")
-    algorithms, reduced = lazy("stairwise.papers.lego.algorithms"), lazy("stairwise.papers.lego.reduced")
-    lengths = lazy("stairwise.papers.lego.theory.lengths")
+from stairwise.papers.lego.theory import lengths
+from stairwise.train import keys
 
 
 def network_of(config: Reduced) -> Any:

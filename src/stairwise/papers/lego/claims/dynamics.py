@@ -1,27 +1,19 @@
 """How attention concentrates: the stages of Appendix D, the phases and the window of Appendices E and F."""
 
 import dataclasses
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import exactly, under
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import reduced
 from stairwise.papers.lego.claims.descents import Stages, network_of, path_of, stages_of
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import simply_transitive, transitive_not_free
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.lego import reduced
-    from stairwise.papers.lego.theory import lengths
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    reduced, lengths = lazy("stairwise.papers.lego.reduced"), lazy("stairwise.papers.lego.theory.lengths")
+from stairwise.papers.lego.theory import lengths
 
 CYCLIC = (AttentionRun(action="C3"), AttentionRun(action="C6"))
 

@@ -2,23 +2,17 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.checks import exactly, under
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import simply_transitive, transitive, transitive_not_free
 from stairwise.papers.lego.claims.training import Resolved, Seen, Trained, enough_neurons, every_seed
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego.theory import features, phases
-else:
-    models = lazy("stairwise.papers.lego.model")
-    features, phases = lazy("stairwise.papers.lego.theory.features"), lazy("stairwise.papers.lego.theory.phases")
+from stairwise.papers.lego.theory import features, phases
 
 S3, S4 = Trained(action="S3"), Trained(action="S4", neurons=12, rate=0.04)
 

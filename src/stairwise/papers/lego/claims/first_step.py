@@ -2,31 +2,20 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import task_of
 from stairwise.papers.lego.claims.sizes import few_weights, simply_transitive, transitive_not_free
 from stairwise.papers.lego.config.task import Task
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego.theory import chains, exact, first_step, literal
-else:
-    jnp = lazy("jax.numpy")
-    models = lazy("stairwise.papers.lego.model")
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    exact = lazy("stairwise.papers.lego.theory.exact")
-    first_step = lazy("stairwise.papers.lego.theory.first_step")
-    literal = lazy("stairwise.papers.lego.theory.literal")
+from stairwise.papers.lego.theory import chains, exact, first_step, literal
 
 
 @dataclass(frozen=True)

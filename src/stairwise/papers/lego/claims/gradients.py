@@ -1,33 +1,16 @@
 """The gradients of W and Q in closed form, against autodiff (Facts A.1, D.1, E.1, F.1; Lemmas D.1 to F.2)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.checks import identical, under
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import Case, drawn
 from stairwise.papers.lego.claims.sizes import Drawn, long_enough, simply_transitive, transitive_not_free
 from stairwise.papers.lego.config.task import Task
-
-if TYPE_CHECKING:
-    import equinox as eqx
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego import reduced
-    from stairwise.papers.lego import task as tasks
-    from stairwise.papers.lego.theory import chains, gradients
-else:
-    eqx, jax, jnp = lazy("equinox"), lazy("jax"), lazy("jax.numpy")
-    models = lazy("stairwise.papers.lego.model")
-    reduced = lazy("stairwise.papers.lego.reduced")
-    tasks = lazy("stairwise.papers.lego.task")
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    gradients = lazy("stairwise.papers.lego.theory.gradients")
+from stairwise.papers.lego.theory import gradients
 
 CLIPPED = 1.0  # a B that many of the random logits exceed
 

@@ -2,23 +2,17 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import empty_if, exactly, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import simply_transitive, transitive, transitive_not_free
 from stairwise.papers.lego.config.task import action_of
+from stairwise.papers.lego.theory import events
 from stairwise.tasks import groups
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego.theory import events
-else:
-    events = lazy("stairwise.papers.lego.theory.events")
 
 # the derived series of every action of the specification, from the literature
 SERIES = {

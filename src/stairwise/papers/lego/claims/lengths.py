@@ -2,23 +2,18 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.checks import exactly, under
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.lego.claims.descents import Stages, accuracies, path_of, stages_of
 from stairwise.papers.lego.claims.dynamics import SELF, below_one, right_labels
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import simply_transitive, transitive, transitive_not_free
 from stairwise.papers.lego.config.dynamics import AttentionRun, Reduced
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego.theory import lengths
-else:
-    lengths = lazy("stairwise.papers.lego.theory.lengths")
+from stairwise.papers.lego.theory import lengths
 
 AROUND = 1.4  # the failing length is bracketed between L*/1.4 and 1.4 L*
 LONG = AttentionRun(action="C6", lengths=(2, 8, 32, 64, 128))

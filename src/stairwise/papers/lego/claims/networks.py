@@ -3,28 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lazy import lazy
+from stairwise.papers.lego import model as models
+from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.sizes import Drawn, Ideal
-
-if TYPE_CHECKING:
-    import equinox as eqx
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego import task as tasks
-    from stairwise.papers.lego.theory import chains, exact, literal
-else:
-    eqx, jax, jnp = lazy("equinox"), lazy("jax"), lazy("jax.numpy")
-    models = lazy("stairwise.papers.lego.model")
-    tasks = lazy("stairwise.papers.lego.task")
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    exact = lazy("stairwise.papers.lego.theory.exact")
-    literal = lazy("stairwise.papers.lego.theory.literal")
+from stairwise.papers.lego.theory import chains, exact, literal
 
 
 @dataclass(frozen=True, eq=False)

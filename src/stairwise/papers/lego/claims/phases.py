@@ -5,25 +5,18 @@ C; one function measures both. Most bounds are asymptotic: they are reported in 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
 import numpy as np
 
 from stairwise.lab.checks import exactly, under
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import ffn
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import simply_transitive, transitive_not_free
 from stairwise.papers.lego.claims.training import Resolved, Seen, begun, enough_neurons, every_seed
-
-if TYPE_CHECKING:
-    import jax
-
-    from stairwise.papers.lego import ffn
-    from stairwise.papers.lego.theory import phases
-else:
-    jax = lazy("jax")
-    ffn, phases = lazy("stairwise.papers.lego.ffn"), lazy("stairwise.papers.lego.theory.phases")
+from stairwise.papers.lego.theory import phases
 
 FREE = Resolved(seeds=1)
 FIBERS = Resolved(action="S3", steps=30_000, seeds=1)

@@ -1,34 +1,22 @@
 """Two facts about the attention gradient: self-labels that are right change nothing, and four scalars say it all."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import model as models
+from stairwise.papers.lego import reduced
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import ideal, task_of
 from stairwise.papers.lego.claims.sizes import Ideal, long_enough, transitive_not_free
 from stairwise.papers.lego.config.task import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego import reduced
-    from stairwise.papers.lego.theory import chains, exact, gradients, literal
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    models = lazy("stairwise.papers.lego.model")
-    reduced = lazy("stairwise.papers.lego.reduced")
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    exact = lazy("stairwise.papers.lego.theory.exact")
-    gradients = lazy("stairwise.papers.lego.theory.gradients")
-    literal = lazy("stairwise.papers.lego.theory.literal")
+from stairwise.papers.lego.theory import chains, exact, gradients, literal
 
 LARGEST_POPULATION = 20_000
 

@@ -2,28 +2,19 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.checks import empty_if, exactly, identical, under
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import Case, ideal
 from stairwise.papers.lego.claims.sizes import Ideal, long_enough, simply_transitive, transitive_not_free
 from stairwise.papers.lego.config.task import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego.theory import features as magnitudes
-    from stairwise.papers.lego.theory import gradients, literal, refined
-else:
-    models = lazy("stairwise.papers.lego.model")
-    gradients = lazy("stairwise.papers.lego.theory.gradients")
-    literal = lazy("stairwise.papers.lego.theory.literal")
-    refined = lazy("stairwise.papers.lego.theory.refined")
-    magnitudes = lazy("stairwise.papers.lego.theory.features")
+from stairwise.papers.lego.theory import features as magnitudes
+from stairwise.papers.lego.theory import literal, refined
 
 SIMPLY, SYMMETRIC, LONGER = Ideal(), Ideal(Task("S4", 4, 2)), Ideal(Task("S4", 6, 4))
 HYPOTHESIS = {"D": simply_transitive, "E": transitive_not_free, "F": transitive_not_free}

@@ -1,23 +1,17 @@
 """The refined gradients of Q43 and Q44 on the ideal FFN, against autodiff (Lemmas D.8, D.9, E.8-E.11, F.5-F.8)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.checks import identical
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import Case
 from stairwise.papers.lego.claims.refined import LONGER, SIMPLY, SYMMETRIC, checked, steps_of
 from stairwise.papers.lego.claims.sizes import Ideal, long_enough
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego.theory import gradients, refined
-else:
-    gradients = lazy("stairwise.papers.lego.theory.gradients")
-    refined = lazy("stairwise.papers.lego.theory.refined")
+from stairwise.papers.lego.theory import gradients, refined
 
 Pairs = Callable[[Case, list[Any]], dict[str, Any]]
 

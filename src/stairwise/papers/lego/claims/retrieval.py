@@ -3,32 +3,20 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from stairwise.lab.checks import exactly
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.lego import model as models
+from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.config.task import action_of
+from stairwise.papers.lego.theory import chains, literal, retrieval
 from stairwise.tasks import groups
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.lego import model as models
-    from stairwise.papers.lego import task as tasks
-    from stairwise.papers.lego.theory import chains, literal, retrieval
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    models = lazy("stairwise.papers.lego.model")
-    tasks = lazy("stairwise.papers.lego.task")
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    literal = lazy("stairwise.papers.lego.theory.literal")
-    retrieval = lazy("stairwise.papers.lego.theory.retrieval")
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,18 @@
 """Attention under a permutation-symmetric Q: dilution in closed form, and the mechanism of Figures 3 and 4."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.checks import exactly, identical, under
 from stairwise.lab.config import option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import ideal
 from stairwise.papers.lego.claims.sizes import Ideal
 from stairwise.papers.lego.config.task import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego.theory import chains, dilution, literal
-else:
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    dilution = lazy("stairwise.papers.lego.theory.dilution")
-    literal = lazy("stairwise.papers.lego.theory.literal")
+from stairwise.papers.lego.theory import chains, dilution, literal
 
 ROUTED = (5.0, 0.0, 5.0, 0.0)
 FAR = 3.3  # e^FAR > 25: without a block its clause keeps less than 1/25, a tenth of .4

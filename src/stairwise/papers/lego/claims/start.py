@@ -2,26 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import empty_if, identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import ideal
 from stairwise.papers.lego.claims.sizes import Ideal, simply_transitive, transitive_not_free
 from stairwise.papers.lego.config.task import Task, action_of
+from stairwise.papers.lego.theory import chains, literal, start
 from stairwise.tasks import groups
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego.theory import chains, literal, start
-else:
-    chains = lazy("stairwise.papers.lego.theory.chains")
-    literal = lazy("stairwise.papers.lego.theory.literal")
-    start = lazy("stairwise.papers.lego.theory.start")
 
 
 @dataclass(frozen=True)

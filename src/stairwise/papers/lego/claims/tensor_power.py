@@ -3,18 +3,12 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from stairwise.lab.checks import empty_if, identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.lego.claims.ledger import LEDGER
-
-if TYPE_CHECKING:
-    from stairwise.papers.lego.theory import tensor_power
-else:
-    tensor_power = lazy("stairwise.papers.lego.theory.tensor_power")
+from stairwise.papers.lego.theory import tensor_power
 
 
 def few_steps(config: "Race | NoisyRace", q: int, most: float) -> None:

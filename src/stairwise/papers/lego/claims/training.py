@@ -2,24 +2,16 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
 import numpy as np
 
 from stairwise.lab.config import option, split
-from stairwise.lazy import lazy
+from stairwise.papers.lego import algorithms, ffn
 from stairwise.papers.lego.config.dynamics import FeatureRun
-
-if TYPE_CHECKING:
-    import jax
-
-    from stairwise.papers.lego import algorithms, ffn
-    from stairwise.papers.lego.theory import phases
-    from stairwise.train import keys
-else:
-    jax = lazy("jax")
-    algorithms, ffn = lazy("stairwise.papers.lego.algorithms"), lazy("stairwise.papers.lego.ffn")
-    phases, keys = lazy("stairwise.papers.lego.theory.phases"), lazy("stairwise.train.keys")
+from stairwise.papers.lego.theory import phases
+from stairwise.train import keys
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, all_seeds, seeds_note
+from stairwise.lab.plots import COLUMN, all_seeds, seeds_note, subplots
 from stairwise.papers.lego.figures.common import colour, grouped, protocol, sizes
 
 
@@ -32,7 +31,7 @@ def heat_maps(records: Sequence[Any]):
     actions = list(grouped(records, lambda record: record.config.task.action))
     rows = grouped(records, lambda record: record.config.model.attention_residual)
     size = (len(actions) * COLUMN, 1.6 * len(rows) + 0.3)
-    figure, axes = plt.subplots(len(rows), len(actions), figsize=size, squeeze=False)
+    figure, axes = subplots(len(rows), len(actions), figsize=size, squeeze=False)
     image: Any = None
     for row, chosen in zip(axes, rows.values(), strict=True):
         for axis, action in zip(row, actions, strict=True):
@@ -53,7 +52,7 @@ def permuted(records: Sequence[Any]):
     plain = [record for record in records if not record.config.model.attention_residual] or list(records)
     length, seed = min(plain[0].config.map_lengths), plain[0].seed
     chosen = [record for record in plain if record.seed == seed]
-    figure, axes = plt.subplots(1, 1 + len(chosen), figsize=((1 + len(chosen)) * 0.75 * COLUMN, 1.9), squeeze=False)
+    figure, axes = subplots(1, 1 + len(chosen), figsize=((1 + len(chosen)) * 0.75 * COLUMN, 1.9), squeeze=False)
     order = chosen[0].array(f"train/order {length}")
     needed = np.zeros((length, 2 * length))
     needed[order, np.arange(length)] = needed[np.arange(length), length + np.arange(length)] = 0.5
@@ -81,7 +80,7 @@ def answer_diagonal(records: Sequence[Any]):
 def _diagonals(records: Sequence[Any], part: str, words: str):
     lengths = sorted(records[0].config.map_lengths)[1:] or list(records[0].config.map_lengths)
     columns = grouped(records, lambda record: record.config.model.attention_residual)
-    figure, axes = plt.subplots(1, len(columns), figsize=(len(columns) * COLUMN, 2.6), squeeze=False, sharey=True)
+    figure, axes = subplots(1, len(columns), figsize=(len(columns) * COLUMN, 2.6), squeeze=False, sharey=True)
     for axis, (residual, chosen) in zip(axes[0], columns.items(), strict=True):
         for number, (action, runs) in enumerate(grouped(chosen, lambda record: record.config.task.action).items()):
             for dash, length in zip(("-", "--", ":"), lengths, strict=False):

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, all_seeds, seeds_note
+from stairwise.lab.plots import COLUMN, all_seeds, seeds_note, subplots
 from stairwise.papers.lego.figures.common import (
     colour,
     curve,
@@ -22,7 +21,7 @@ from stairwise.papers.lego.figures.common import (
 def two_actions(records: Sequence[Any]):
     """Figure 1a: one panel a protocol, one curve an action."""
     panels = grouped(records, lambda record: protocol(record.config))
-    figure, axes = plt.subplots(1, len(panels), figsize=(max(1.4, len(panels)) * 0.85 * COLUMN, 2.7), squeeze=False)
+    figure, axes = subplots(1, len(panels), figsize=(max(1.4, len(panels)) * 0.85 * COLUMN, 2.7), squeeze=False)
     for panel, (title, chosen) in zip(axes[0], panels.items(), strict=True):
         config = chosen[0].config
         for number, (action, runs) in enumerate(grouped(chosen, lambda record: record.config.task.action).items()):
@@ -48,7 +47,7 @@ def positions(records: Sequence[Any]):
 
 def _one_panel(records: Sequence[Any], by: Any):
     config = records[0].config
-    figure, axes = plt.subplots(figsize=(1.35 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.35 * COLUMN, 2.7))
     for number, (label, runs) in enumerate(grouped(records, by).items()):
         draw_curves(axes, runs, config.test_lengths, f"{label}, {losses(runs)}", number)
     length_axis(axes, config.test_lengths, config.task.length)
@@ -65,7 +64,7 @@ def stages(records: Sequence[Any]):
     config = records[0].config
     base = config.base
     lengths = [base.task.length, *config.lengths]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7), width_ratios=(1.6, 1))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.7), width_ratios=(1.6, 1))
     for number, length in enumerate(lengths):
         runs = [curve(record, base.test_lengths, stage=f"L={length}") for record in records]
         label = f"L={length}, {'own' if number else 'true'} labels"

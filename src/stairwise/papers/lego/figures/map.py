@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, seeds_note
+from stairwise.lab.plots import COLUMN, seeds_note, subplots
 from stairwise.papers.lego.cells import compared
 from stairwise.papers.lego.figures.common import grouped, sizes
 
@@ -16,7 +15,7 @@ def separation(records: Sequence[Any]):
     config = records[0].config
     norms = grouped(records, lambda record: record.config.model.norm)
     lengths = [length for length in config.test_lengths if length > config.task.length]
-    figure, axes = plt.subplots(
+    figure, axes = subplots(
         len(norms), len(lengths), figsize=(0.72 * COLUMN * len(lengths) + 0.6, 1.35 * len(norms) + 0.5), squeeze=False
     )
     for row, (norm, chosen) in zip(axes, norms.items(), strict=True):

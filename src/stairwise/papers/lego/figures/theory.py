@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis
+from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis, subplots
 from stairwise.papers.lego.figures.common import colour, grouped
 from stairwise.papers.lego.model import feature_ratio
 from stairwise.papers.lego.theory import lengths
@@ -39,7 +38,7 @@ def features(records: Sequence[Any]):
     groups = by_action(records)
     rows = math.ceil((len(groups) + 1) / 5)
     columns = math.ceil((len(groups) + 1) / rows)
-    figure, grid = plt.subplots(rows, columns, figsize=(1.9 * columns, 2.6 * rows), squeeze=False)
+    figure, grid = subplots(rows, columns, figsize=(1.9 * columns, 2.6 * rows), squeeze=False)
     panels = grid.flatten()
     for place, (panel, (action, some)) in enumerate(zip(panels, groups.items(), strict=False)):
         for number, name in enumerate(NAMED):
@@ -63,7 +62,7 @@ def features(records: Sequence[Any]):
 def starts(records: Sequence[Any]):
     """Share, cancellation, ratio and predicted winners against sigma_0, for coarse and resolved steps."""
     groups = grouped(records, lambda record: (record.config.action, record.config.scale))
-    figure, panels = plt.subplots(1, 3, figsize=(2.3 * COLUMN, 2.5))
+    figure, panels = subplots(1, 3, figsize=(2.3 * COLUMN, 2.5))
     measures = (
         ("least share", "least share of the best neuron", None),
         ("cancellation", "largest |V(g)+V(y')|, |V(g')+V(y)| over B", None),
@@ -103,7 +102,7 @@ def match_curves(panel: Any, groups: dict[str, list[Any]]) -> None:
 def dynamics(records: Sequence[Any]):
     """a and c, eps(2,2), and how long a chain comes out right."""
     groups = by_action(records)
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(2.4 * COLUMN, 2.7))
+    figure, (left, middle, right) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.7))
     for number, (action, some) in enumerate(groups.items()):
         first = some[0]  # the descent is exact: seeds differ in the roll-outs only
         left.plot(*first.series("a"), color=colour(number), label=action)
@@ -120,7 +119,7 @@ def dynamics(records: Sequence[Any]):
 def limits(records: Sequence[Any]):
     """Left: exact match against length. Right: L* against the fiber size, solvable or not."""
     groups = by_action(records)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2.1 * COLUMN, 2.8))
+    figure, (left, right) = subplots(1, 2, figsize=(2.1 * COLUMN, 2.8))
     match_curves(left, groups)
     left.set_title(f"{records[0].config.steps} steps, |X| = {records[0].config.variables}")
     places = grouped(groups, lambda action: _fiber_and_length(groups[action][0]))
@@ -147,7 +146,7 @@ def _fiber_and_length(record: Any) -> tuple[float, float]:
 def window(records: Sequence[Any]):
     """eps and |gap| at the end of the stage against C_B, with the bounds of Lemmas E.24, E.35 and E.22."""
     groups = by_action(records)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2.0 * COLUMN, 2.6))
+    figure, (left, right) = subplots(1, 2, figsize=(2.0 * COLUMN, 2.6))
     factors = np.linspace(*_range(records), 100)
     low, high = lengths.window(factors)
     left.fill_between(factors, low, high, color="grey", alpha=0.2, label="[4 c1/3, 2.52 c1]")
@@ -176,7 +175,7 @@ def _range(records: Sequence[Any]) -> tuple[float, float]:
 def stages(records: Sequence[Any]):
     """One row an arm: exact match at L, 2L, 4L, 8L by stage, then eps(L, l) for every l."""
     arms = grouped(records, lambda record: record.arm)
-    figure, panels = plt.subplots(len(arms), 2, figsize=(2.2 * COLUMN, 2.5 * len(arms)), squeeze=False)
+    figure, panels = subplots(len(arms), 2, figsize=(2.2 * COLUMN, 2.5 * len(arms)), squeeze=False)
     for (left, right), (arm, some) in zip(panels, arms.items(), strict=True):
         count = some[0].config.stages
         trained = 2 ** np.arange(1, count + 1)
@@ -205,7 +204,7 @@ def _matches(record: Any, count: int) -> np.ndarray:
 def algorithm1(records: Sequence[Any]):
     """Stage 1's token losses, stage 2's diagonals, and roll-outs before and after stage 2."""
     arms = grouped(records, lambda record: record.arm)
-    figure, panels = plt.subplots(len(arms), 3, figsize=(2.3 * COLUMN, 2.2 * len(arms)), squeeze=False)
+    figure, panels = subplots(len(arms), 3, figsize=(2.3 * COLUMN, 2.2 * len(arms)), squeeze=False)
     for (left, middle, right), (arm, some) in zip(panels, arms.items(), strict=True):
         for number, token in enumerate((4, 5)):
             all_seeds(left, [record.series(f"token {token}") for record in some], f"token {token}", colour(number))

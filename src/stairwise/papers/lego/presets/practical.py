@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.lego import figures, microscope, train
 from stairwise.papers.lego.config.practical import Lessons, Practical, SelfTraining, Shape
 from stairwise.papers.lego.config.task import Task
 
-HERE = "stairwise.papers.lego"
 QUICK = Practical(measure_every=1500)
 CONSTANT = Lessons(pool=10_000, batch=256, steps=11_719, learning_rate=1e-4, final_rate=1.0, warm_up=0)
 LARGE = Practical(
@@ -31,18 +31,14 @@ LITERAL = replace(
 )
 
 
-def figure(id: str, caption: str, function: str, headline: bool = False) -> Figure:
-    return Figure(id, caption, f"{HERE}.figures.{function}", headline)
-
-
 def practical(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, Preset]) -> Experiment:
     return Experiment(
         id=id,
         says=says,
         Config=Practical,
-        program=f"{HERE}.train:training",
-        model=f"{HERE}.train:stored_model",
-        microscope=f"{HERE}.microscope:diagonals",
+        program=train.training,
+        model=train.stored_model,
+        microscope=microscope.diagonals,
         figures=figures,
         presets=presets,
     )
@@ -65,7 +61,7 @@ FRESH: dict[str, Any] = {"lessons.pool": 0, "lessons.steps": 40_000}
 LENGTH = practical(
     "length",
     "Figure 1a: trained at L = 5, a cyclic and a symmetric action rolled out at longer lengths",
-    (figure("fig1a", "Exact match of all values against length, by protocol", "lengths:two_actions", True),),
+    (Figure("fig1a", "Exact match of all values against length, by protocol", figures.lengths.two_actions, True),),
     {
         "quick": Preset(
             replace(QUICK, keep_weights=True), crossed(("C4", "S4"), {"": {}}), seeds=3, note="fresh data, 3000 steps"
@@ -94,7 +90,7 @@ LENGTH = practical(
 CONTROLS = practical(
     "controls",
     "beyond the paper: actions that differ in one thing only; C_6 and S_3 on itself have equal sizes and both are free",
-    (figure("fig-controls", "Exact match against length, actions of equal sizes", "lengths:controls"),),
+    (Figure("fig-controls", "Exact match against length, actions of equal sizes", figures.lengths.controls),),
     {
         "quick": Preset(QUICK, crossed(("C6", "S3-regular"), {"": {}}), seeds=3),
         "gpu": Preset(LARGE, crossed(("C6", "S3-regular", "C5", "D5", "A5", "S5"), {"": FINITE}), seeds=5, group=5),
@@ -120,7 +116,7 @@ def cells(*pools: int) -> dict[str, dict[str, Any]]:
 MAP = practical(
     "map",
     "when cyclic and symmetric actions separate: size of the pool x training steps x norm",
-    (figure("fig1a-map", "Exact match, cyclic minus symmetric, over pools, steps and norm", "map:separation"),),
+    (Figure("fig1a-map", "Exact match, cyclic minus symmetric, over pools, steps and norm", figures.map.separation),),
     {
         "quick": Preset(
             replace(
@@ -160,8 +156,10 @@ SELF = Experiment(
     id="self-training",
     says="Figure 1b: the symmetric action, trained at L = 5, then on its own labels at 10, 20 and 40",
     Config=SelfTraining,
-    program=f"{HERE}.train:self_training",
-    figures=(figure("fig1b", "Exact match against length after every stage, and label accuracy", "lengths:stages"),),
+    program=train.self_training,
+    figures=(
+        Figure("fig1b", "Exact match against length after every stage, and label accuracy", figures.lengths.stages),
+    ),
     presets={
         "quick": Preset(
             SelfTraining(
@@ -199,10 +197,10 @@ ATTENTION = practical(
     "attention",
     "Figures 2, 5, 6, 7: where answers look at L = 5, with permuted predicates, and at L = 10 and 20",
     (
-        figure("fig2", "Mean attention of answers to clauses at the training length", "attention:heat_maps"),
-        figure("fig5", "The same decoders on permuted predicates", "attention:permuted"),
-        figure("fig6", "Attention to the right predicate against its place", "attention:predicate_diagonal"),
-        figure("fig7", "Attention of an answer to itself against its place", "attention:answer_diagonal"),
+        Figure("fig2", "Mean attention of answers to clauses at the training length", figures.attention.heat_maps),
+        Figure("fig5", "The same decoders on permuted predicates", figures.attention.permuted),
+        Figure("fig6", "Attention to the right predicate against its place", figures.attention.predicate_diagonal),
+        Figure("fig7", "Attention of an answer to itself against its place", figures.attention.answer_diagonal),
     ),
     {
         "quick": Preset(
@@ -234,7 +232,7 @@ KINDS = {name: {"model.positions": name} for name in ("none", "learned", "rotary
 POSITIONS = practical(
     "positions",
     "beyond the paper: only decoders that are not told positions, or are told random ones, go beyond L = 5",
-    (figure("fig-positions", "Exact match against length, by positional encoding", "lengths:positions"),),
+    (Figure("fig-positions", "Exact match against length, by positional encoding", figures.lengths.positions),),
     {
         "quick": Preset(
             replace(

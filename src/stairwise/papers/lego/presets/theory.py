@@ -3,15 +3,9 @@
 from dataclasses import replace
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.lego import algorithms, curriculum, figures
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants, Curriculum, Doubling, FeatureRun
 from stairwise.papers.lego.config.task import Task
-
-HERE = "stairwise.papers.lego"
-
-
-def figure(id: str, caption: str, function: str) -> Figure:
-    return Figure(id, caption, f"{HERE}.figures.theory:{function}")
-
 
 # --- features (Theorems B.1 and C.1) ----------------------------------------------------------------------------------
 
@@ -36,13 +30,13 @@ FEATURES = Experiment(
     id="features",
     says="what the FFN learns on one-step chains: magnitudes, their ratio C, cancellation, one neuron for each pair",
     Config=FeatureRun,
-    program=f"{HERE}.algorithms:features",
+    program=algorithms.features,
     precision=64,
     figures=(
-        figure(
+        Figure(
             "theory-features",
             "The four magnitudes of the winning neurons over training, and the ratio V(g)/V(y) against C",
-            "features",
+            figures.theory.features,
         ),
     ),
     presets={
@@ -69,13 +63,13 @@ STARTS = Experiment(
     id="starts",
     says="how small the start must be for the features of the theorem, with coarse steps and with resolved ones",
     Config=FeatureRun,
-    program=f"{HERE}.algorithms:features",
+    program=algorithms.features,
     precision=64,
     figures=(
-        figure(
+        Figure(
             "theory-starts",
             "Share of a pair carried by its best neuron, cancellation and ratio against the size of the start",
-            "starts",
+            figures.theory.starts,
         ),
     ),
     presets={
@@ -101,13 +95,13 @@ DYNAMICS = Experiment(
     id="dynamics",
     says="attention on chains of two over the exact population: a, c, eps, gap, and how long a chain it carries",
     Config=AttentionRun,
-    program=f"{HERE}.algorithms:attention",
+    program=algorithms.attention,
     precision=64,
     figures=(
-        figure(
+        Figure(
             "theory-dynamics",
             "Diagonals a and c, concentration eps(2,2) over training, and exact match against length with L*",
-            "dynamics",
+            figures.theory.dynamics,
         ),
     ),
     presets={
@@ -130,9 +124,13 @@ LIMITS = Experiment(
     id="limits",
     says="which property of the action limits length: values, fiber, commutativity or solvability (beyond the paper)",
     Config=AttentionRun,
-    program=f"{HERE}.algorithms:attention",
+    program=algorithms.attention,
     precision=64,
-    figures=(figure("theory-limits", "Exact match against length and L* for actions on 5 and on 6 values", "limits"),),
+    figures=(
+        Figure(
+            "theory-limits", "Exact match against length and L* for actions on 5 and on 6 values", figures.theory.limits
+        ),
+    ),
     presets={
         "quick": Preset(ATTENTION, LIMIT_ARMS, seeds=2, note=SEEDS),
         "gpu": Preset(
@@ -159,11 +157,13 @@ WINDOW = Experiment(
     id="window",
     says="the window [4c1/3, 2.52c1] in which symmetric attention sits when its loss reaches e^{(-1/2+3.01c1)2B}",
     Config=AttentionRun,
-    program=f"{HERE}.algorithms:attention",
+    program=algorithms.attention,
     precision=64,
     figures=(
-        figure(
-            "theory-window", "eps against C_B at the end of the stage, with both bounds, and the gap with c1", "window"
+        Figure(
+            "theory-window",
+            "eps against C_B at the end of the stage, with both bounds, and the gap with c1",
+            figures.theory.window,
         ),
     ),
     presets={
@@ -191,13 +191,13 @@ STAGES = Experiment(
     id="stages",
     says="Algorithm 2 on the ideal FFN: each stage labels chains of twice the length and solves twice that again",
     Config=Doubling,
-    program=f"{HERE}.algorithms:doubling",
+    program=algorithms.doubling,
     precision=64,
     figures=(
-        figure(
+        Figure(
             "theory-stages",
             "Exact match at L, 2L, 4L, 8L after each stage, and eps(L, l) for every step l",
-            "stages",
+            figures.theory.stages,
         ),
     ),
     presets={
@@ -223,12 +223,12 @@ ALGORITHM_1 = Experiment(
     id="algorithm1",
     says="Algorithm 1 end to end on the theory's transformer: FFN on chains of one, attention on chains of two",
     Config=Curriculum,
-    program=f"{HERE}.curriculum:algorithm1",
+    program=curriculum.algorithm1,
     figures=(
-        figure(
+        Figure(
             "theory-algorithm1",
             "Token losses of stage 1, diagonals of Q43 and Q44 in stage 2, and exact match against length",
-            "algorithm1",
+            figures.theory.algorithm1,
         ),
     ),
     presets={

@@ -2,20 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.measure import complexity
+from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.reading import NO, arm, success
-
-if TYPE_CHECKING:
-    from stairwise.measure import complexity
-    from stairwise.papers.parity_cot import runs
-else:
-    complexity = lazy("stairwise.measure.complexity")
-    runs = lazy("stairwise.papers.parity_cot.runs")
-
 
 # --- ours -------------------------------------------------------------------------------------------------------------
 

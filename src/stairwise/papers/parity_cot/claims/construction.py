@@ -3,30 +3,19 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import exactly, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import construction, simplified
 from stairwise.papers.parity_cot.claims.embeddings import Represented, Secrets, dependent, draw, outside, with_secret
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import cube, products
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_cot import construction, simplified
-    from stairwise.papers.parity_cot.theory import precision
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    construction = lazy("stairwise.papers.parity_cot.construction")
-    simplified = lazy("stairwise.papers.parity_cot.simplified")
-    precision = lazy("stairwise.papers.parity_cot.theory.precision")
-
+from stairwise.papers.parity_cot.theory import precision
 
 ENOUGH = 10.0  # the width of Theorem 1 in units of k ln(n/delta), at most: thm1-d measures it
 FAILURE = 0.1  # its delta

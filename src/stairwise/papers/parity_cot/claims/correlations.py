@@ -1,23 +1,15 @@
 """What W has learnt of the secret after the first step: kappa and Delta (Lemmas 18 and 19)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import identical, relative_error, under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.running import PROOF, Run, counts, kappa_coefficients, kappa_on_atoms
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
-else:
-    bounds = lazy("stairwise.papers.parity_cot.theory.bounds")
-    gradients = lazy("stairwise.papers.parity_cot.theory.gradients")
-    trajectory = lazy("stairwise.papers.parity_cot.theory.trajectory")
+from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
 
 
 def relative_noise(config: Run) -> float:

@@ -2,26 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import exactly, identical
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import simplified
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import Drawn, complete, paper_layout, random_sequences, secret_of
 from stairwise.papers.parity_cot.config.task import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_cot import simplified
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    simplified = lazy("stairwise.papers.parity_cot.simplified")
 
 # --- the sequences ----------------------------------------------------------------------------------------------------
 

@@ -2,24 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import identical, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import construction
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import products, random_gram, random_signs
 from stairwise.papers.parity_cot.config.task import check_secret
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_cot import construction
-    from stairwise.papers.parity_cot.theory import bounds
-else:
-    construction = lazy("stairwise.papers.parity_cot.construction")
-    bounds = lazy("stairwise.papers.parity_cot.theory.bounds")
+from stairwise.papers.parity_cot.theory import bounds
 
 LARGEST_DRAW = 2**28  # signs
 

@@ -5,22 +5,15 @@ and the details list every rate.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.measure import complexity, fits
+from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.reading import NO, arm, combined, complexity_rows
-
-if TYPE_CHECKING:
-    from stairwise.measure import complexity, fits
-    from stairwise.papers.parity_cot import runs
-else:
-    complexity = lazy("stairwise.measure.complexity")
-    fits = lazy("stairwise.measure.fits")
-    runs = lazy("stairwise.papers.parity_cot.runs")
 
 GROWTH, EXPONENT = 4.0, 1.3  # no CoT: at least this factor per bit; CoT: at most this power of k
 AGREEMENT, SEEDS = 0.95, 2 / 3  # Figure 3b: argmax = secret on this share of steps, in this share of seeds

@@ -1,25 +1,17 @@
 """The first two steps of Theorem 3 in W: Lemmas 8 to 17, with the linear loss, as the paper's analysis has it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import identical, relative_error, under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.running import PROOF, Run, counts, shaped
 from stairwise.papers.parity_cot.claims.sizes import random_gram, random_positive
 from stairwise.papers.parity_cot.config.task import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
-else:
-    bounds = lazy("stairwise.papers.parity_cot.theory.bounds")
-    gradients = lazy("stairwise.papers.parity_cot.theory.gradients")
-    trajectory = lazy("stairwise.papers.parity_cot.theory.trajectory")
+from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
 
 
 @LEDGER.theory(

@@ -3,32 +3,20 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import exactly
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import simplified, steps
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import all_sequences, cube_fits, random_positive, secret_of
 from stairwise.papers.parity_cot.config.task import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_cot import simplified, steps
-    from stairwise.papers.parity_cot.theory import memory, statistics
-    from stairwise.tasks import gf2
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    simplified = lazy("stairwise.papers.parity_cot.simplified")
-    steps = lazy("stairwise.papers.parity_cot.steps")
-    memory = lazy("stairwise.papers.parity_cot.theory.memory")
-    statistics = lazy("stairwise.papers.parity_cot.theory.statistics")
-    gf2 = lazy("stairwise.tasks.gf2")
+from stairwise.papers.parity_cot.theory import memory, statistics
+from stairwise.tasks import gf2
 
 
 @dataclass(frozen=True)

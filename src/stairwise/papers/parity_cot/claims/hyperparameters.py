@@ -2,18 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from stairwise.lab.checks import under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_cot.theory import hyperparameters
-else:
-    hyperparameters = lazy("stairwise.papers.parity_cot.theory.hyperparameters")
+from stairwise.papers.parity_cot.theory import hyperparameters
 
 
 @dataclass(frozen=True)

@@ -4,30 +4,21 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.extras import missing
 from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.measure import attention, estimates, gsm8k, language
+from stairwise.nn import transformer
 from stairwise.papers.parity_cot import word_problems
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.config.language import Figures67, Prefixes
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.measure import attention, estimates, gsm8k, language
-    from stairwise.nn import transformer
-    from stairwise.train import keys
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    attention, estimates = lazy("stairwise.measure.attention"), lazy("stairwise.measure.estimates")
-    gsm8k, language = lazy("stairwise.measure.gsm8k"), lazy("stairwise.measure.language")
-    transformer, keys = lazy("stairwise.nn.transformer"), lazy("stairwise.train.keys")
+from stairwise.train import keys
 
 FIGURE_6 = (1, 11, 21, 28)  # the layers it shows, of 28
 NEEDS = "needs weights: --model PATH_OR_NAME [--tuned PATH_OR_NAME], and PyTorch and Transformers (extra hf)"

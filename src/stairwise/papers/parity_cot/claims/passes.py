@@ -3,21 +3,15 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.measure import complexity
+from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.reading import NO, arm, combined, complexity_rows, success
-
-if TYPE_CHECKING:
-    from stairwise.measure import complexity
-    from stairwise.papers.parity_cot import runs
-else:
-    complexity = lazy("stairwise.measure.complexity")
-    runs = lazy("stairwise.papers.parity_cot.runs")
 
 LEVEL = 0.05
 COINCIDENCE = 2.0  # the entropy's halfway point and the accuracy's jump lie within this factor

@@ -2,17 +2,11 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
-
-if TYPE_CHECKING:
-    from stairwise.measure import complexity
-    from stairwise.papers.parity_cot import runs
-else:
-    complexity = lazy("stairwise.measure.complexity")
-    runs = lazy("stairwise.papers.parity_cot.runs")
+from stairwise.measure import complexity
+from stairwise.papers.parity_cot import runs
 
 NO = {"otherwise": "not-reproduced"}
 

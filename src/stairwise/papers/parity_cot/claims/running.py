@@ -3,28 +3,17 @@
 import dataclasses
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
 import numpy as np
 
 from stairwise.lab.config import option, require
-from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import steps
 from stairwise.papers.parity_cot.claims.sizes import paper_layout, with_chain
 from stairwise.papers.parity_cot.config.task import Task
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
-
-if TYPE_CHECKING:
-    import jax
-
-    from stairwise.papers.parity_cot import steps
-    from stairwise.papers.parity_cot.theory import bounds, gradients, statistics, trajectory
-else:
-    jax = lazy("jax")
-    steps = lazy("stairwise.papers.parity_cot.steps")
-    bounds = lazy("stairwise.papers.parity_cot.theory.bounds")
-    gradients = lazy("stairwise.papers.parity_cot.theory.gradients")
-    statistics = lazy("stairwise.papers.parity_cot.theory.statistics")
-    trajectory = lazy("stairwise.papers.parity_cot.theory.trajectory")
+from stairwise.papers.parity_cot.theory import bounds, gradients, statistics, trajectory
 
 
 @dataclass(frozen=True)

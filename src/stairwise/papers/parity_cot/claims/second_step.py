@@ -2,26 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import identical, relative_error, under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_cot.claims.correlations import relative_noise
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.running import PROOF, Run, as_run, kappa_on_atoms, table_gradient
 from stairwise.papers.parity_cot.claims.sizes import all_sequences, cube_fits, random_sequences
 from stairwise.papers.parity_cot.config.task import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
-else:
-    bounds = lazy("stairwise.papers.parity_cot.theory.bounds")
-    gradients = lazy("stairwise.papers.parity_cot.theory.gradients")
-    trajectory = lazy("stairwise.papers.parity_cot.theory.trajectory")
+from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
 
 # (n+1)^3 >= 64 n^2: at i = n+1 the query's own token is always 0, so its key gets twice the mean that others get, minus
 # eta0 eta1 / (8 m (n+1)^3), which Lemma 21 wants below eta0 eta1 / (512 m n^2)

@@ -2,22 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.config import Config, option, require
-from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import task as tasks
 from stairwise.papers.parity_cot.config.task import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_cot import task as tasks
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    tasks = lazy("stairwise.papers.parity_cot.task")
 
 LARGEST_CUBE = 16  # inputs whose 2^n sequences are all written down
 LARGEST_BATCH = 2**24  # tokens

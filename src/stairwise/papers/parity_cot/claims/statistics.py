@@ -1,14 +1,12 @@
 """Table 1 and Lemmas 6 and 7: what a batch of chains adds up to."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import exactly, identical
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import (
     Cube,
@@ -21,11 +19,7 @@ from stairwise.papers.parity_cot.claims.sizes import (
     with_chain,
 )
 from stairwise.papers.parity_cot.config.task import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_cot.theory import statistics
-else:
-    statistics = lazy("stairwise.papers.parity_cot.theory.statistics")
+from stairwise.papers.parity_cot.theory import statistics
 
 
 @dataclass(frozen=True)

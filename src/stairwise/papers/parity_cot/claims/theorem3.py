@@ -2,31 +2,20 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
 import numpy as np
 
 from stairwise.lab.config import option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_cot import simplified
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.running import PROOF, Run, table_gradient
 from stairwise.papers.parity_cot.claims.sizes import all_sequences, cube_fits
 from stairwise.papers.parity_cot.config.task import Task
-
-if TYPE_CHECKING:
-    import jax
-
-    from stairwise.papers.parity_cot import simplified
-    from stairwise.papers.parity_cot.theory import precision, trajectory
-    from stairwise.train import keys
-else:
-    jax = lazy("jax")
-    simplified = lazy("stairwise.papers.parity_cot.simplified")
-    precision = lazy("stairwise.papers.parity_cot.theory.precision")
-    trajectory = lazy("stairwise.papers.parity_cot.theory.trajectory")
-    keys = lazy("stairwise.train.keys")
-
+from stairwise.papers.parity_cot.theory import precision, trajectory
+from stairwise.train import keys
 
 # --- the experiment ---------------------------------------------------------------------------------------------------
 

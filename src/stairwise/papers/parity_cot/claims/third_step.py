@@ -2,23 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import identical, relative_error, under
 from stairwise.lab.config import option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.running import PROOF, Run, as_run, counts, shaped
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
-else:
-    bounds = lazy("stairwise.papers.parity_cot.theory.bounds")
-    gradients = lazy("stairwise.papers.parity_cot.theory.gradients")
-    trajectory = lazy("stairwise.papers.parity_cot.theory.trajectory")
+from stairwise.papers.parity_cot.theory import bounds, gradients, trajectory
 
 
 def one_hot(config: Run, seed: int) -> tuple[str, ...]:

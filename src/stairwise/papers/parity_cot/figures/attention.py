@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.papers.parity_cot.runs import final_heads, grouped, shape, where
 
 
@@ -41,7 +40,7 @@ def one_head(records: Sequence[Any]):
     """Figure 3b: one layer, one head; every seed, in one column for each initial scale."""
     arms = grouped(where(records, lambda c: shape(c) == (1, 1)), lambda c: c.decoder.std)
     seeds = max(len(group) for group in arms.values())
-    figure, panels = plt.subplots(
+    figure, panels = subplots(
         len(arms),
         seeds,
         figsize=(0.75 * COLUMN * seeds, 1.6 * len(arms) + 0.4),
@@ -68,7 +67,7 @@ def every_head(records: Sequence[Any]):
     deepest = max(shape(record.config) for record in records)
     chosen = where(records, lambda config: shape(config) == deepest)
     layers, heads = deepest
-    figure, panels = plt.subplots(
+    figure, panels = subplots(
         layers, heads, figsize=(1.1 * COLUMN * heads, 1.7 * layers + 0.4), squeeze=False, sharex=True, sharey=True
     )
     mass, entropy = (np.stack([final_heads(record, name) for record in chosen]) for name in ("mass", "step entropy"))

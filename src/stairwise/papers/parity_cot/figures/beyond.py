@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from math import comb
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.papers.parity_cot.figures.common import (
     COT,
@@ -24,7 +23,7 @@ from stairwise.papers.parity_cot.runs import grouped, hits, where
 
 def steps(records: Sequence[Any]):
     """Samples against the bits g that a step adds, next to C(n, g): the subsets that a step must be told from."""
-    figure, axes = plt.subplots(figsize=(1.2 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.2 * COLUMN, 2.7))
     for number, (order, chosen) in enumerate(grouped(records, lambda c: c.task.order).items()):
         by_bits = {g: hits(group) for g, group in grouped(chosen, lambda c: c.task.absorbed).items()}
         for place, (g, found) in enumerate(by_bits.items()):
@@ -50,7 +49,7 @@ def steps(records: Sequence[Any]):
 
 def noise(records: Sequence[Any]):
     """Samples against the chance rho of a wrong step; the signal shrinks by 1 - 2 rho, so its square is the law."""
-    figure, axes = plt.subplots(figsize=(1.2 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.2 * COLUMN, 2.7))
     for cot, hue in ((True, COT), (False, NO_COT)):
         chosen = where(records, lambda c, cot=cot: c.task.cot == cot)
         if not chosen:

@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.measure.fits import compare, slope_estimate
 from stairwise.papers.parity_cot.figures.common import (
@@ -64,7 +63,7 @@ def floors(axes: Any, records: Sequence[Any]) -> None:
 
 def against_size(records: Sequence[Any]):
     """Figure 1a: with CoT the samples grow slowly with k, without exponentially."""
-    figure, axes = plt.subplots(figsize=(1.35 * COLUMN, 3.0))
+    figure, axes = subplots(figsize=(1.35 * COLUMN, 3.0))
     for cot, hue, law in ARMS:
         draw_arm(axes, records, cot, hue, law)
     floors(axes, records)
@@ -83,7 +82,7 @@ def against_size(records: Sequence[Any]):
 
 def every_rate(records: Sequence[Any]):
     """Figures 2b and 2c: every rate and seed, without CoT on the left and with it on the right; lines: best rate."""
-    figure, panels = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7), sharey=True)
+    figure, panels = subplots(1, 2, figsize=(2 * COLUMN, 2.7), sharey=True)
     rates = sorted({record.config.rate for record in records})
     for axes, (cot, _, law) in zip(panels, reversed(ARMS), strict=True):
         chosen = where(records, lambda config, cot=cot: config.task.cot == cot)
@@ -114,7 +113,7 @@ def draw_arm_line(axes: Any, records: Sequence[Any], law: str) -> None:
 
 def success(records: Sequence[Any]):
     """Kaplan-Meier: the share of runs (every rate is a run) that have succeeded after so many samples."""
-    figure, panels = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.5), sharey=True)
+    figure, panels = subplots(1, 2, figsize=(2 * COLUMN, 2.5), sharey=True)
     for axes, (cot, _, _) in zip(panels, ARMS, strict=True):
         chosen = where(records, lambda config, cot=cot: config.task.cot == cot)
         for number, (size, group) in enumerate(grouped(chosen, lambda config: config.task.size).items()):
@@ -129,7 +128,7 @@ def success(records: Sequence[Any]):
 
 def long(records: Sequence[Any]):
     """Figure 3a: many secret bits with CoT on a straight scale; Section 4.1: few without it."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.6))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.6))
     chosen = where(records, lambda config: config.task.cot)
     by_size = grouped(chosen, lambda config: config.task.size)
     gap = min(np.diff(list(by_size)), default=1)

@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.papers.parity_cot.figures.common import chain_text, pool_text, setting
 from stairwise.papers.parity_cot.runs import best_of_rates, grouped, shape, where
@@ -57,7 +56,7 @@ def samples_text(group: list[Any]) -> str:
 def complexity(records: Sequence[Any]):
     """Figure 2a: median samples for every shape, a row for each arm, a column for each k."""
     sizes = sorted({record.config.task.size for record in records})
-    figure, panels = plt.subplots(2, len(sizes), figsize=(max(1.4, 0.62 * len(sizes)) * COLUMN, 3.6), squeeze=False)
+    figure, panels = subplots(2, len(sizes), figsize=(max(1.4, 0.62 * len(sizes)) * COLUMN, 3.6), squeeze=False)
     from matplotlib.colors import LogNorm
 
     bounds = [
@@ -92,7 +91,7 @@ def accuracy(records: Sequence[Any]):
     """Figure 4: mean final accuracy without CoT by shape, and how often all was right; CoT as the reference."""
     without = where(records, lambda config: not config.task.cot)
     reference = where(records, lambda config: config.task.cot)
-    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.7))
     image = table(axes, without, mean_accuracy, accuracy_text, vmin=0, vmax=1)
     figure.colorbar(image, label="mean final exact match")
     words = (

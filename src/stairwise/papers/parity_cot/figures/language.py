@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from stairwise.lab.heads import bar_places, heads_by_layer
-from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, seeds_note
+from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, seeds_note, subplots
 
 LOOKS = ("min cot", "mean cot", "min own", "mean own", "min question", "mean question")  # as they are stored
 PANELS = (
@@ -43,7 +42,7 @@ def arm_name(config: Any) -> str:
 
 def over_training(records: Sequence[Any]):
     """Entropy (mean over layers and heads), loss and accuracy on held-out problems against steps; every seed."""
-    figure, panels = plt.subplots(3, 2, figsize=(2 * COLUMN, 6.2), sharex=True)
+    figure, panels = subplots(3, 2, figsize=(2 * COLUMN, 6.2), sharex=True)
     for panel, (name, title) in zip(panels.flat, PANELS, strict=True):
         for number, (arm, chosen) in enumerate(arms_of(records).items()):
             if name.endswith("cot") and arm == "without CoT":

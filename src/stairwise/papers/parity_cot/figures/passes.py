@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
-
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.measure.complexity import log_rank
 from stairwise.papers.parity_cot.figures.common import (
     chain_text,
@@ -22,7 +20,7 @@ from stairwise.papers.parity_cot.runs import grouped, hits, shape, shape_text, w
 def by_shape(records: Sequence[Any]):
     """Figure 10: success curves by the size of the set, one panel a model, with the test against fresh data."""
     models = grouped(records, shape)
-    figure, panels = plt.subplots(1, len(models), figsize=(1.25 * COLUMN * len(models), 2.7), squeeze=False)
+    figure, panels = subplots(1, len(models), figsize=(1.25 * COLUMN * len(models), 2.7), squeeze=False)
     for axes, (pair, group) in zip(panels[0], models.items(), strict=True):
         pools = grouped(group, lambda config: config.samples or 10**12)
         fresh = hits(list(pools.values())[-1])
@@ -43,7 +41,7 @@ def by_shape(records: Sequence[Any]):
 
 def negative(records: Sequence[Any]):
     """Figure 9: the best accuracy that each run ever had; without CoT near chance, with it 1."""
-    figure, axes = plt.subplots(figsize=(1.7 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.7 * COLUMN, 2.7))
     arms = grouped(records, lambda c: (not c.task.cot, shape(c), c.samples or 10**12))
     rates = sorted({record.config.rate for record in records})
     for place, group in enumerate(arms.values()):
@@ -78,7 +76,7 @@ def negative(records: Sequence[Any]):
 def puzzle(records: Sequence[Any]):
     """One layer with CoT: when each run learns, by what was changed."""
     sizes = sorted({record.config.task.size for record in records})
-    figure, panels = plt.subplots(1, len(sizes), figsize=(1.3 * COLUMN * len(sizes), 3.8), sharey=True, squeeze=False)
+    figure, panels = subplots(1, len(sizes), figsize=(1.3 * COLUMN * len(sizes), 3.8), sharey=True, squeeze=False)
     for axes, size in zip(panels[0], sizes, strict=True):
         arms: dict[str, list[Any]] = {}
         for record in where(records, lambda config, size=size: config.task.size == size):

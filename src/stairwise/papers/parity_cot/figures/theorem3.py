@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, seeds_note
+from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, empty_figure, seeds_note
 
 FLOOR = 1e-100  # errors below this are drawn here
 
@@ -16,7 +15,7 @@ def three_steps(records: Sequence[Any]):
     arms: dict[str, list[Any]] = {}
     for record in records:
         arms.setdefault(words(record.config), []).append(record)
-    figure = plt.figure(figsize=(2.3 * COLUMN, 4.8))
+    figure = empty_figure(figsize=(2.3 * COLUMN, 4.8))
     panels: Any = [["match", "match", "error", "error"], ["0", "1", "2", "3"]]
     axes = figure.subplot_mosaic(panels, height_ratios=[2, 1.1])
     for number, (arm, chosen) in enumerate(arms.items()):

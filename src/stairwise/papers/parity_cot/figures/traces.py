@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import NullFormatter
 
-from stairwise.lab.plots import COLUMN, DASHES
+from stairwise.lab.plots import COLUMN, DASHES, subplots
 from stairwise.papers.parity_cot.figures.common import chain_text, colour, pool_text, setting
 from stairwise.papers.parity_cot.runs import final_heads, grouped, jump, per_head, trace, where
 
@@ -29,11 +27,13 @@ def draw_traces(upper: Any, lower: Any, records: Sequence[Any]) -> None:
         lower.plot(when[1:], exact[1:], color="black", linewidth=0.7, alpha=0.7)
     upper.set(xscale="log", ylim=(-0.03, 1.03))
     lower.set(xscale="log", ylim=(-0.03, 1.03), xlabel="samples")
+    from matplotlib.ticker import NullFormatter
+
     lower.xaxis.set_minor_formatter(NullFormatter())
 
 
 def columns(records: Sequence[Any], parts: dict[str, list[Any]]):
-    figure, panels = plt.subplots(
+    figure, panels = subplots(
         2, len(parts), figsize=(max(1.6, len(parts)) * COLUMN, 3.6), sharex="col", sharey="row", squeeze=False
     )
     for column, (title, chosen) in enumerate(parts.items()):
@@ -78,7 +78,7 @@ def by_pool(records: Sequence[Any]):
 
 def aligned(records: Sequence[Any]):
     """Figure 11: successful runs, aligned at the jump of accuracy; and where the heads look in every run."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.7))
     for record in [record for record in records if record.status == "reached"]:
         moment, _ = jump(record)
         samples, entropies = per_head(record, "entropy")

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Preset
+from stairwise.lab.contract import Figure, Preset
+from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
 from stairwise.papers.parity_cot.presets.common import (
@@ -13,7 +14,6 @@ from stairwise.papers.parity_cot.presets.common import (
     chain,
     crossed,
     experiment,
-    figure,
     sizes,
 )
 
@@ -32,7 +32,7 @@ ABLATIONS = {
 PUZZLE = experiment(
     "puzzle",
     "one layer, one head, two or three secret bits with CoT: which of the authors' choices makes it learn",
-    (figure("fig-puzzle", "Runs that succeed, and when, by what was changed", "passes:puzzle"),),
+    (Figure("fig-puzzle", "Runs that succeed, and when, by what was changed", figures.passes.puzzle),),
     {
         "quick": Preset(
             replace(SMALL, decoder=Decoder(heads=1), clip=1.0, task=PaddedTask(size=2, padding=3), budget=30_720),
@@ -67,7 +67,7 @@ BITS_A_STEP = {f"{g} bit{'s' if g > 1 else ''} a step": {"task.absorbed": g} for
 STEPS = experiment(
     "steps",
     "beyond the paper: steps of the chain that add several secret bits, and a chain in random order",
-    (figure("fig-steps", "Samples against the secret bits that a step adds", "beyond:steps"),),
+    (Figure("fig-steps", "Samples against the secret bits that a step adds", figures.beyond.steps),),
     {
         "quick": Preset(
             replace(SMALL, task=PaddedTask(size=8, padding=8), budget=40_960),
@@ -97,7 +97,11 @@ NOISES = {f"noise {rho:g}": {"task.noise": rho} for rho in (0.0, 0.02, 0.05, 0.1
 NOISE = experiment(
     "noise",
     "beyond the paper: steps of the training sequences that are wrong with some probability",
-    (figure("fig-noise", "Samples against the chance of a wrong step, and the law 1/(1-2 rho)^2", "beyond:noise"),),
+    (
+        Figure(
+            "fig-noise", "Samples against the chance of a wrong step, and the law 1/(1-2 rho)^2", figures.beyond.noise
+        ),
+    ),
     {
         "quick": Preset(
             replace(SMALL, task=PaddedTask(size=4, padding=4), budget=102_400),

@@ -8,10 +8,10 @@ are for one H200.
 from itertools import product
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.parity_cot import microscope, train
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder, Training
 
-HERE = "stairwise.papers.parity_cot"
 RATES = (6e-5, 8e-5, 1e-4)
 
 SMALL = Training(clip=0.0)
@@ -33,17 +33,13 @@ AUTHORS = {
 }
 
 
-def figure(id: str, caption: str, function: str, headline: bool = False) -> Figure:
-    return Figure(id, caption, f"{HERE}.figures.{function}", headline)
-
-
 def experiment(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, Preset]) -> Experiment:
     return Experiment(
         id=id,
         says=says,
         Config=Training,
-        program=f"{HERE}.train:training",
-        microscope=f"{HERE}.microscope:heads_watched",
+        program=train.training,
+        microscope=microscope.heads_watched,
         figures=figures,
         presets=presets,
     )

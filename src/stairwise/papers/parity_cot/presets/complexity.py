@@ -3,7 +3,8 @@
 from dataclasses import replace
 from itertools import product
 
-from stairwise.lab.contract import Preset
+from stairwise.lab.contract import Figure, Preset
+from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
 from stairwise.papers.parity_cot.presets.common import (
@@ -14,7 +15,6 @@ from stairwise.papers.parity_cot.presets.common import (
     chain,
     crossed,
     experiment,
-    figure,
     shapes,
     sizes,
 )
@@ -26,11 +26,17 @@ COMPLEXITY = experiment(
     "complexity",
     "Figures 1 and 2c: samples until every held-out sequence is right, with and without chain of thought",
     (
-        figure("fig1a", "Samples against the secret's size k, with and without CoT", "complexity:against_size", True),
-        figure("fig1b", "Entropy of every head and accuracy against samples, with and without CoT", "traces:chains"),
-        figure("fig2c", "The same complexities, every learning rate and every seed", "complexity:every_rate"),
-        figure(
-            "fig-success", "Share of runs that have succeeded, against samples (Kaplan-Meier)", "complexity:success"
+        Figure(
+            "fig1a", "Samples against the secret's size k, with and without CoT", figures.complexity.against_size, True
+        ),
+        Figure(
+            "fig1b", "Entropy of every head and accuracy against samples, with and without CoT", figures.traces.chains
+        ),
+        Figure("fig2c", "The same complexities, every learning rate and every seed", figures.complexity.every_rate),
+        Figure(
+            "fig-success",
+            "Share of runs that have succeeded, against samples (Kaplan-Meier)",
+            figures.complexity.success,
         ),
     ),
     {
@@ -76,7 +82,7 @@ SHALLOW_ARMS = {
 SHALLOW = experiment(
     "shallow",
     "Figure 2b: the same with one layer and one head",
-    (figure("fig2b", "Samples against k with one layer and one head", "complexity:every_rate"),),
+    (Figure("fig2b", "Samples against k with one layer and one head", figures.complexity.every_rate),),
     {
         "quick": Preset(
             replace(SMALL, decoder=Decoder(heads=1)),
@@ -106,7 +112,7 @@ SHALLOW = experiment(
 GRID = experiment(
     "grid",
     "Figure 2a: sample complexity for other numbers of layers and heads",
-    (figure("fig2a", "Median samples by layers and heads, with and without CoT", "grids:complexity"),),
+    (Figure("fig2a", "Median samples by layers and heads, with and without CoT", figures.grids.complexity),),
     {
         "quick": Preset(
             replace(
@@ -154,7 +160,7 @@ HUNDRED = replace(WIDE, task=PaddedTask(inputs=100, padding=100), threshold=0.99
 LONG = experiment(
     "long",
     "Figure 3a: many secret bits with CoT, and Section 4.1: few without",
-    (figure("fig3a", "Samples against many secret bits, with CoT; few bits without", "complexity:long"),),
+    (Figure("fig3a", "Samples against many secret bits, with CoT; few bits without", figures.complexity.long),),
     {
         "quick": Preset(
             replace(SMALL, threshold=0.995),

@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Experiment, Preset
+from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.parity_cot import figures, kept
 from stairwise.papers.parity_cot.config.training import Decoder, Training
-from stairwise.papers.parity_cot.presets.common import HERE, SMALL, WIDE, chain, crossed, figure, sizes
+from stairwise.papers.parity_cot.presets.common import SMALL, WIDE, chain, crossed, sizes
 
 KEPT = Experiment(
     id="kept",
     says="decoders trained with a chain of thought whose weights are stored, for `stairwise export` and `load_model`",
     Config=Training,
-    program=f"{HERE}.kept:training_kept",
-    model=f"{HERE}.kept:stored_model",
-    figures=(figure("fig-kept", "Entropy of every head and accuracy of the decoders that are kept", "traces:by_size"),),
+    program=kept.training_kept,
+    model=kept.stored_model,
+    figures=(
+        Figure("fig-kept", "Entropy of every head and accuracy of the decoders that are kept", figures.traces.by_size),
+    ),
     presets={
         "quick": Preset(
             replace(SMALL, attention=32),

@@ -5,9 +5,9 @@ where only word frequencies are known (chosen by the loss, which is lower in all
 """
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.parity_cot import figures, language
 from stairwise.papers.parity_cot.config.language import Corpus, Reading
 
-HERE = "stairwise.papers.parity_cot"
 ARMS = {
     "with CoT": {"reasoning": 1.0, "own": 1.0},
     "borrowed": {"reasoning": 1.0, "own": 0.0},
@@ -18,17 +18,17 @@ GSM8K = Experiment(
     id="gsm8k",
     says="decoders trained on GSM8K with CoT, with borrowed reasoning of the same length, and without",
     Config=Reading,
-    program=f"{HERE}.language:reading",
+    program=language.reading,
     figures=(
         Figure(
             "gsm8k",
             "Attention entropy over training on word problems with CoT, with borrowed reasoning, and without",
-            f"{HERE}.figures.language:over_training",
+            figures.language.over_training,
         ),
         Figure(
             "gsm8k-heads",
             "Entropy of every head at the end of training, sorted within a layer and a seed",
-            f"{HERE}.figures.language:heads",
+            figures.language.heads,
         ),
     ),
     presets={

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from itertools import product
 
-from stairwise.lab.contract import Preset
+from stairwise.lab.contract import Figure, Preset
+from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
 from stairwise.papers.parity_cot.presets.common import (
@@ -14,7 +15,6 @@ from stairwise.papers.parity_cot.presets.common import (
     chain,
     crossed,
     experiment,
-    figure,
     pools,
     shapes,
 )
@@ -27,8 +27,8 @@ ATTENTION = experiment(
     "attention",
     "Figures 3b and 8: a step of the chain attends to the secret bit that it adds",
     (
-        figure("fig3b", "Attention of the steps of the chain, one layer and one head", "attention:one_head"),
-        figure("fig8", "Attention of the steps of the chain in every layer and head", "attention:every_head"),
+        Figure("fig3b", "Attention of the steps of the chain, one layer and one head", figures.attention.one_head),
+        Figure("fig8", "Attention of the steps of the chain in every layer and head", figures.attention.every_head),
     ),
     {
         "quick": Preset(
@@ -75,9 +75,13 @@ MULTIPASS = experiment(
     "multipass",
     "Figures 5, 10, 11: few sequences passed over many times against fresh ones, without CoT",
     (
-        figure("fig5", "Accuracy and entropy of every head against samples, by the size of the set", "traces:by_pool"),
-        figure("fig10", "Share of runs that have succeeded by the size of the set, for each model", "passes:by_shape"),
-        figure("fig11", "Entropy drop and accuracy jump of the successful runs, aligned", "traces:aligned"),
+        Figure(
+            "fig5", "Accuracy and entropy of every head against samples, by the size of the set", figures.traces.by_pool
+        ),
+        Figure(
+            "fig10", "Share of runs that have succeeded by the size of the set, for each model", figures.passes.by_shape
+        ),
+        Figure("fig11", "Entropy drop and accuracy jump of the successful runs, aligned", figures.traces.aligned),
     ),
     {
         "quick": Preset(
@@ -131,7 +135,7 @@ SHAPES_QUICK = replace(
 SHAPES = experiment(
     "shapes",
     "Figure 4: which numbers of layers and heads learn without CoT from a small set, and the CoT reference",
-    (figure("fig4", "Accuracy without CoT by layers and heads, and with CoT", "grids:accuracy"),),
+    (Figure("fig4", "Accuracy without CoT by layers and heads, and with CoT", figures.grids.accuracy),),
     {
         "quick": Preset(
             SHAPES_QUICK,
@@ -190,7 +194,7 @@ SHAPES = experiment(
 NEGATIVE = experiment(
     "negative",
     "Figure 9: too many secret bits to be learnt without CoT, whatever the set and the rate; with CoT they are",
-    (figure("fig9", "Best accuracy of every run without CoT, and of those with it", "passes:negative"),),
+    (Figure("fig9", "Best accuracy of every run without CoT, and of those with it", figures.passes.negative),),
     {
         "quick": Preset(
             replace(SMALL, task=PaddedTask(size=8, padding=8)),

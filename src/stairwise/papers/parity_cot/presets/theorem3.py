@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.parity_cot import figures, microscope, steps
 from stairwise.papers.parity_cot.config.task import Task
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 
-HERE = "stairwise.papers.parity_cot"
 QUICK = ThreeSteps()
 # with the linear loss only ratios to eps matter: a large eps meets eta0 <= m n eps / 120 (Lemma 5.4) at logits that
 # Lemma 22 asks for, which the hinge loss (outputs below 1) does not allow at small sizes
@@ -32,14 +32,14 @@ THREE_STEPS = Experiment(
     id="theorem3",
     says="Theorem 3: three gradient steps on chains of thought find the secret and put all attention on it",
     Config=ThreeSteps,
-    program=f"{HERE}.steps:three_steps",
-    microscope=f"{HERE}.microscope:secret_found",
+    program=steps.three_steps,
+    microscope=microscope.secret_found,
     precision=64,
     figures=(
         Figure(
             "fig-theorem3",
             "Theorem 3: exact match, worst-case attention error over all inputs, and attention after each step",
-            f"{HERE}.figures.theorem3:three_steps",
+            figures.theorem3.three_steps,
         ),
     ),
     presets={

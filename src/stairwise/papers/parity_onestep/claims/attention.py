@@ -3,30 +3,19 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import model
 from stairwise.papers.parity_onestep.claims.concentration import one_step_gradient
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, fits, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_onestep import model
-    from stairwise.papers.parity_onestep.theory import noise, population, recursion
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    model = lazy("stairwise.papers.parity_onestep.model")
-    noise = lazy("stairwise.papers.parity_onestep.theory.noise")
-    population = lazy("stairwise.papers.parity_onestep.theory.population")
-    recursion = lazy("stairwise.papers.parity_onestep.theory.recursion")
+from stairwise.papers.parity_onestep.theory import noise, population, recursion
 
 
 @dataclass(frozen=True)

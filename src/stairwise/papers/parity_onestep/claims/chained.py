@@ -3,32 +3,21 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 
 from stairwise.lab.checks import exactly
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import model
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, power_of_two, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-    import optax
-
-    from stairwise.papers.parity_onestep import model
-    from stairwise.papers.parity_onestep.theory import bounds, exponents
-    from stairwise.papers.parity_onestep.theory import links as theory
-else:
-    jax, jnp, optax = lazy("jax"), lazy("jax.numpy"), lazy("optax")
-    model = lazy("stairwise.papers.parity_onestep.model")
-    bounds = lazy("stairwise.papers.parity_onestep.theory.bounds")
-    exponents = lazy("stairwise.papers.parity_onestep.theory.exponents")
-    theory = lazy("stairwise.papers.parity_onestep.theory.links")
+from stairwise.papers.parity_onestep.theory import bounds, exponents
+from stairwise.papers.parity_onestep.theory import links as theory
 
 
 @dataclass(frozen=True)

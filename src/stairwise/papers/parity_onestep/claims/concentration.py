@@ -3,14 +3,15 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import empty_if, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import gradient
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import (
     LARGEST_ARRAY,
@@ -22,21 +23,7 @@ from stairwise.papers.parity_onestep.claims.sizes import (
     tree_of,
 )
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_onestep import gradient
-    from stairwise.papers.parity_onestep.theory import bounds, census, noise, population, spectrum
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    gradient = lazy("stairwise.papers.parity_onestep.gradient")
-    bounds = lazy("stairwise.papers.parity_onestep.theory.bounds")
-    census = lazy("stairwise.papers.parity_onestep.theory.census")
-    noise = lazy("stairwise.papers.parity_onestep.theory.noise")
-    population = lazy("stairwise.papers.parity_onestep.theory.population")
-    spectrum = lazy("stairwise.papers.parity_onestep.theory.spectrum")
+from stairwise.papers.parity_onestep.theory import bounds, census, noise, population, spectrum
 
 WIDE = 2048  # visible tokens at which the leading order must be good
 BY_TRANSFORM = 16  # bits up to which all correlations come from one transform

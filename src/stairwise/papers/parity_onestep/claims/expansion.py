@@ -1,27 +1,17 @@
 """The gradient at the start of training, term by term: equations (7) to (10)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.gradients import COS, REQU, limits
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import Data, bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep.theory import bounds, census, expansion, population
-    from stairwise.papers.parity_onestep.theory import links as theory
-else:
-    bounds = lazy("stairwise.papers.parity_onestep.theory.bounds")
-    census = lazy("stairwise.papers.parity_onestep.theory.census")
-    expansion = lazy("stairwise.papers.parity_onestep.theory.expansion")
-    population = lazy("stairwise.papers.parity_onestep.theory.population")
-    theory = lazy("stairwise.papers.parity_onestep.theory.links")
+from stairwise.papers.parity_onestep.theory import bounds, census, expansion, population
+from stairwise.papers.parity_onestep.theory import links as theory
 
 ROUNDING = 1e-11  # sums of up to 2^16 terms of both signs
 

@@ -1,19 +1,13 @@
 """The empirical claims: what each experiment is expected to show, with pass lines."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import boundary, runs
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep import boundary, runs
-else:
-    boundary = lazy("stairwise.papers.parity_onestep.boundary")
-    runs = lazy("stairwise.papers.parity_onestep.runs")
 
 CHANCE = 0.6  # an accuracy below this is no better than guessing
 

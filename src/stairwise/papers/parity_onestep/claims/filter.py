@@ -2,29 +2,19 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import model, quantise
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_onestep import model, quantise
-    from stairwise.papers.parity_onestep.theory import links as theory
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    model = lazy("stairwise.papers.parity_onestep.model")
-    quantise = lazy("stairwise.papers.parity_onestep.quantise")
-    theory = lazy("stairwise.papers.parity_onestep.theory.links")
+from stairwise.papers.parity_onestep.theory import links as theory
 
 # --- the filter -------------------------------------------------------------------------------------------------------
 

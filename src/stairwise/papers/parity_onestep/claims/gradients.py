@@ -3,35 +3,21 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import identical
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import gradient, model
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import LARGEST_CUBE, bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_onestep import gradient, model
-    from stairwise.papers.parity_onestep.theory import bounds, expansion, population
-    from stairwise.papers.parity_onestep.theory import links as theory
-    from stairwise.tasks import parity
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    gradient = lazy("stairwise.papers.parity_onestep.gradient")
-    model = lazy("stairwise.papers.parity_onestep.model")
-    bounds = lazy("stairwise.papers.parity_onestep.theory.bounds")
-    expansion = lazy("stairwise.papers.parity_onestep.theory.expansion")
-    population = lazy("stairwise.papers.parity_onestep.theory.population")
-    theory = lazy("stairwise.papers.parity_onestep.theory.links")
-    parity = lazy("stairwise.tasks.parity")
+from stairwise.papers.parity_onestep.theory import bounds, expansion, population
+from stairwise.papers.parity_onestep.theory import links as theory
+from stairwise.tasks import parity
 
 POLY4, COS, REQU = LinkFunction("poly4"), LinkFunction("cos"), LinkFunction("requ", 4.0)
 

@@ -3,28 +3,17 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, empty_if, exactly, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, class_fits, proportional
 from stairwise.papers.parity_onestep.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep.theory import bounds, exponents, hiding, mean_parity, spectrum
-    from stairwise.tasks import parity
-else:
-    bounds = lazy("stairwise.papers.parity_onestep.theory.bounds")
-    exponents = lazy("stairwise.papers.parity_onestep.theory.exponents")
-    hiding = lazy("stairwise.papers.parity_onestep.theory.hiding")
-    mean_parity = lazy("stairwise.papers.parity_onestep.theory.mean_parity")
-    spectrum = lazy("stairwise.papers.parity_onestep.theory.spectrum")
-    parity = lazy("stairwise.tasks.parity")
+from stairwise.papers.parity_onestep.theory import bounds, exponents, hiding, mean_parity, spectrum
+from stairwise.tasks import parity
 
 LARGEST_EXTREMAL = 2**22  # inputs times parities for which the extremal model is written out
 

@@ -4,32 +4,20 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import oracles
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, class_fits, proportional
 from stairwise.papers.parity_onestep.config import Task
-
-if TYPE_CHECKING:
-    import jax.numpy as jnp
-
-    from stairwise.papers.parity_onestep import oracles
-    from stairwise.papers.parity_onestep.theory import bounds, hiding, mean_parity, spectrum
-    from stairwise.tasks import parity
-else:
-    jnp = lazy("jax.numpy")
-    oracles = lazy("stairwise.papers.parity_onestep.oracles")
-    bounds = lazy("stairwise.papers.parity_onestep.theory.bounds")
-    hiding = lazy("stairwise.papers.parity_onestep.theory.hiding")
-    mean_parity = lazy("stairwise.papers.parity_onestep.theory.mean_parity")
-    spectrum = lazy("stairwise.papers.parity_onestep.theory.spectrum")
-    parity = lazy("stairwise.tasks.parity")
+from stairwise.papers.parity_onestep.theory import bounds, hiding, mean_parity, spectrum
+from stairwise.tasks import parity
 
 RUNS = 2  # parities of Q (and outside) that are run against the oracle step by step
 

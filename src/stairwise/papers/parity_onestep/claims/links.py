@@ -1,20 +1,13 @@
 """The link functions: what the paper asks of phi, and that it can be had."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from stairwise.lab.checks import identical
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import SHIPPED, Linked, link_of
 from stairwise.papers.parity_onestep.config import LinkFunction
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep.theory import links as theory
-else:
-    theory = lazy("stairwise.papers.parity_onestep.theory.links")
+from stairwise.papers.parity_onestep.theory import links as theory
 
 
 @LEDGER.theory(

@@ -3,24 +3,17 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.running import Runs, finals, outcomes
 from stairwise.papers.parity_onestep.claims.sizes import link_of, power_of_two, tree_of
 from stairwise.papers.parity_onestep.config import Oracle, Quantiser, Rate, Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep.theory import noise, population
-else:
-    noise = lazy("stairwise.papers.parity_onestep.theory.noise")
-    population = lazy("stairwise.papers.parity_onestep.theory.population")
+from stairwise.papers.parity_onestep.theory import noise, population
 
 
 @dataclass(frozen=True)

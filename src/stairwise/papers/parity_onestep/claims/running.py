@@ -3,20 +3,14 @@
 import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.config import option, split
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import train
 from stairwise.papers.parity_onestep.config import Descent
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep import train
-    from stairwise.train import loop
-else:
-    train = lazy("stairwise.papers.parity_onestep.train")
-    loop = lazy("stairwise.train.loop")
+from stairwise.train import loop
 
 
 @dataclass(frozen=True)

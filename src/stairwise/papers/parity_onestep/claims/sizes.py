@@ -3,25 +3,15 @@
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 
 from stairwise.lab.config import Config, option, require
-from stairwise.lazy import lazy
+from stairwise.papers.parity_onestep import links
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
-
-if TYPE_CHECKING:
-    import jax
-
-    from stairwise.papers.parity_onestep import links
-    from stairwise.papers.parity_onestep.theory import census
-    from stairwise.tasks import decomposition
-else:
-    jax = lazy("jax")
-    links = lazy("stairwise.papers.parity_onestep.links")
-    census = lazy("stairwise.papers.parity_onestep.theory.census")
-    decomposition = lazy("stairwise.tasks.decomposition")
+from stairwise.papers.parity_onestep.theory import census
+from stairwise.tasks import decomposition
 
 LARGEST_CUBE = 16  # bits of a cube that is kept in float64 with all its tokens
 LARGEST_CLASS = 20_000  # parities whose gradients are all kept

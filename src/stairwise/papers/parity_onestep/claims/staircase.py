@@ -6,25 +6,18 @@ The paper rounds weights to integers. Weights that saturate are an extension of 
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.onestep import Growing, grown
 from stairwise.papers.parity_onestep.claims.running import Runs, finals, outcomes, series
 from stairwise.papers.parity_onestep.claims.sizes import link_of, power_of_two, tree_of
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Augmentation, LinkFunction, Quantiser, Rate, Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep.theory import noise, staircase
-else:
-    noise = lazy("stairwise.papers.parity_onestep.theory.noise")
-    staircase = lazy("stairwise.papers.parity_onestep.theory.staircase")
+from stairwise.papers.parity_onestep.theory import noise, staircase
 
 SOLVED = 0.5
 DEVIATIONS = 4.0  # of the noise that a weight must be away from the next rounding

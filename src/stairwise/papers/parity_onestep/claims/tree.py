@@ -1,24 +1,17 @@
 """The tree over the secret bits, which products of tokens are trivial, and the exact solver: Section 2.1, Figure 1."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import exactly
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import Sizes, bits_of, secret_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.parity_onestep.theory import census
-    from stairwise.tasks import gf2
-else:
-    census = lazy("stairwise.papers.parity_onestep.theory.census")
-    gf2 = lazy("stairwise.tasks.gf2")
+from stairwise.papers.parity_onestep.theory import census
+from stairwise.tasks import gf2
 
 FIGURE_1 = Task(16, 8, (0, 3, 4, 6, 8, 10, 12, 15))
 CHILDREN_OF_FIGURE_1 = ((0, 3), (4, 6), (8, 10), (12, 15), (16, 17), (18, 19), (20, 21))

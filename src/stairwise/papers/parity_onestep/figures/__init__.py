@@ -1,1 +1,5 @@
 """The figures, drawn from stored records."""
+
+from stairwise.papers.parity_onestep.figures import chain, common, hardness, onestep, phase, sweeps
+
+__all__ = ["chain", "common", "hardness", "onestep", "phase", "sweeps"]

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, all_seeds
+from stairwise.lab.plots import COLUMN, all_seeds, subplots
 from stairwise.papers.parity_onestep.figures.common import FLOOR, by_step, colour, count, grouped, sizes
 from stairwise.papers.parity_onestep.runs import gates_text, levels_of, solved_at
 
@@ -17,7 +16,7 @@ LOWEST = 1e-13  # losses below this are drawn here
 def staircase(records: Sequence[Any]):
     """Sup error of each level against the step, all seeds; level l falls at step l."""
     arms = grouped(records, lambda record: record.arm)
-    figure, axes = plt.subplots(1, len(arms), figsize=(max(2, 0.85 * len(arms)) * COLUMN, 2.9), squeeze=False)
+    figure, axes = subplots(1, len(arms), figsize=(max(2, 0.85 * len(arms)) * COLUMN, 2.9), squeeze=False)
     for panel, (arm, chosen) in zip(axes[0], arms.items(), strict=True):
         levels = levels_of(chosen[0].config)
         for level in range(1, levels + 1):
@@ -48,7 +47,7 @@ def ablation(records: Sequence[Any]):
     arms = grouped(records, lambda record: record.arm)
     panels = grouped(arms, lambda arm: arm.partition(": ")[0])
     variants = list(dict.fromkeys(arm.partition(": ")[2] for arm in arms))
-    figure, axes = plt.subplots(
+    figure, axes = subplots(
         1, len(panels), figsize=(1.1 * COLUMN * len(panels) + 1, 0.22 * len(variants) + 1.1), sharey=True, squeeze=False
     )
     titles = {"integers": "integer rounding (Theorem 7)", "saturating": "saturating weights (extension)"}
@@ -77,7 +76,7 @@ def ablation(records: Sequence[Any]):
 def adam(records: Sequence[Any]):
     """Loss and accuracy of the roll-out over Adam steps, one column a regime, a colour a rate."""
     arms = grouped(records, lambda record: record.arm.partition(", rate")[0])
-    figure, axes = plt.subplots(2, len(arms), figsize=(2 * COLUMN, 3.4), sharex=True, sharey="row", squeeze=False)
+    figure, axes = subplots(2, len(arms), figsize=(2 * COLUMN, 3.4), sharex=True, sharey="row", squeeze=False)
     for column, (arm, chosen) in enumerate(arms.items()):
         for number, (rate, some) in enumerate(grouped(chosen, lambda record: record.config.rate.adam).items()):
             label, dash = f"rate {rate:g}", "-" if number == 0 else "--"
@@ -97,7 +96,7 @@ def adam(records: Sequence[Any]):
 def regimes(records: Sequence[Any]):
     """Loss and accuracy of the roll-out by step, one column a regime."""
     arms = grouped(records, lambda record: record.arm)
-    figure, axes = plt.subplots(2, len(arms), figsize=(2.6 * COLUMN, 3.3), sharex=True, sharey="row", squeeze=False)
+    figure, axes = subplots(2, len(arms), figsize=(2.6 * COLUMN, 3.3), sharex=True, sharey="row", squeeze=False)
     for column, (arm, chosen) in enumerate(arms.items()):
         for row, name in enumerate(("loss", "accuracy")):
             runs = [by_step(record, name) for record in chosen]

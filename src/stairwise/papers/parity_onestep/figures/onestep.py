@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.papers.parity_onestep.figures.common import colour, count, grouped, sizes
 
 LARGEST_MAP = 100  # columns of W that a heat map can show with its tree
@@ -15,7 +14,7 @@ LARGEST_MAP = 100  # columns of W that a heat map can show with its tree
 def onestep(records: Sequence[Any]):
     """W with the tree's edges circled, its sorted columns, and the errors on fresh inputs."""
     record = next((r for r in records if r.config.task.size <= LARGEST_MAP), records[0])
-    figure, (left, middle, right) = plt.subplots(
+    figure, (left, middle, right) = subplots(
         1, 3, figsize=(2.4 * COLUMN, 2.9), gridspec_kw={"width_ratios": [1.5, 1, 1]}
     )
     _heat_map(figure, left, record)

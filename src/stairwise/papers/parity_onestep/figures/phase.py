@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN
+from stairwise.lab.plots import COLOURS, COLUMN, subplots
 from stairwise.papers.parity_onestep.boundary import boundary, success_map
 
 
 def phase(records: Sequence[Any]):
     """Share of seeds whose roll-out is right on every fresh input, with the fitted boundaries and n = d^2."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2.2 * COLUMN, 3.6), sharey=True)
+    figure, (left, right) = subplots(1, 2, figsize=(2.2 * COLUMN, 3.6), sharey=True)
     panels = (
         (left, "success", "roll-out right on all test inputs"),
         (right, "support", "children found at every node"),

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from stairwise.lab.plots import COLUMN
+from stairwise.lab.plots import COLUMN, subplots
 from stairwise.papers.parity_onestep.boundary import curve
 from stairwise.papers.parity_onestep.figures.common import FLOOR, colour, count, dots, finals, grouped, sizes
 
@@ -17,7 +16,7 @@ ERRORS = (("nodes sup", "largest over all nodes", "o"), ("root sup", "root", "s"
 def scaling(records: Sequence[Any]):
     """Error against n with the law of the imbalance; error against d at n = d^2.5 with the theorem's rate."""
     arms = grouped(records, lambda record: record.config.task.bits)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.8))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.8))
     for number, (bits, chosen) in enumerate(arms.items()):
         counts = curve(chosen[0], "nodes sup")[0]
         errors = np.array([curve(record, "nodes sup")[1] for record in chosen])
@@ -47,7 +46,7 @@ def scaling(records: Sequence[Any]):
 def dimension(records: Sequence[Any]):
     """Error against d at fixed n and k."""
     arms = grouped(records, lambda record: record.config.task.bits)
-    figure, axes = plt.subplots(figsize=(1.3 * COLUMN, 2.8))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.8))
     for number, (name, label) in enumerate((("nodes sup", "largest over all nodes"), ("root sup", "root"))):
         dots(
             axes, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number]
@@ -70,7 +69,7 @@ def dimension(records: Sequence[Any]):
 def lam(records: Sequence[Any]):
     """Error against lam, with its two causes: leakage of attention, and children torn apart."""
     arms = grouped(records, lambda record: record.config.rate.lam)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.6))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.6))
     for number, (name, label) in enumerate((("nodes sup", "largest over all nodes"), ("root sup", "root"))):
         dots(
             left, list(arms), [[r.final(name) for r in chosen] for chosen in arms.values()], label, number, "os"[number]
@@ -89,7 +88,7 @@ def lam(records: Sequence[Any]):
 def link(records: Sequence[Any]):
     """Error against the realised root logit, and the nominal logit behind it."""
     arms = grouped(records, lambda record: _link_name(record.config))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(2 * COLUMN, 2.8))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.8))
     for number, (name, chosen) in enumerate(arms.items()):
         by_lam = grouped(chosen, lambda record: record.config.rate.lam)
         rows = finals(by_lam, "root sup")
@@ -116,7 +115,7 @@ def _link_name(config: Any) -> str:
 def noise(records: Sequence[Any]):
     """Root error against the strength of the adversarial oracle, without and with saturating weights."""
     panels = grouped(records, lambda record: record.config.quantiser.kind)
-    figure, axes = plt.subplots(1, len(panels), figsize=(2 * COLUMN, 2.6), sharey=True, squeeze=False)
+    figure, axes = subplots(1, len(panels), figsize=(2 * COLUMN, 2.6), sharey=True, squeeze=False)
     titles = {"none": "no quantiser (Theorem 5)", "saturating": "saturating weights (extension)"}
     for panel, (kind, chosen) in zip(axes[0], panels.items(), strict=True):
         for number, (bits, arm) in enumerate(grouped(chosen, lambda r: r.config.task.bits).items()):

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Preset
+from stairwise.lab.contract import Figure, Preset
+from stairwise.papers.parity_onestep import figures
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Descent, Rate, Task
-from stairwise.papers.parity_onestep.presets.common import TREE, descent, figure
+from stairwise.papers.parity_onestep.presets.common import TREE, descent
 
 # lam is chosen so that the child weights of all levels (11.0, 8.8, 8.0) lie away from half-integers
 ROUNDED = Descent(
@@ -30,10 +31,10 @@ SATURATING = {
 STAIRCASE = descent(
     "staircase",
     "Theorem 7: without teacher forcing, level l of the tree is solved at step l",
-    figure(
+    Figure(
         "fig-staircase",
         "Sup error of every level, step by step; one level is solved at each",
-        "chain:staircase",
+        figures.chain.staircase,
     ),
     {
         "quick": Preset(ROUNDED, {"integers (Theorem 7)": {}, "saturating (extension)": SATURATING}, seeds=5),
@@ -107,10 +108,10 @@ def ablations(quantiser: str, base: dict) -> dict[str, dict]:
 ABLATION = descent(
     "ablation",
     "what each part of the algorithm of Theorem 7 is needed for",
-    figure(
+    Figure(
         "fig-ablation",
         "Every part of the method taken away in turn: solved runs, and by which step",
-        "chain:ablation",
+        figures.chain.ablation,
     ),
     {
         "quick": Preset(ROUNDED, ablations("integers", {}) | ablations("saturating", SATURATING), seeds=3),
@@ -143,10 +144,10 @@ REGIME_ARMS = {
 REGIMES = descent(
     "regimes",
     "no chain of thought, teacher forcing, generated chains with and without filter: loss and accuracy by step",
-    figure(
+    Figure(
         "fig-regimes",
         "Loss and accuracy of the roll-out, step by step, in each training regime",
-        "chain:regimes",
+        figures.chain.regimes,
     ),
     {
         "quick": Preset(replace(ROUNDED, samples=2**19, steps=6), REGIME_ARMS, seeds=3),
@@ -185,10 +186,10 @@ ADAM_ARMS = {
 ADAM = descent(
     "adam",
     "beyond the paper: many small Adam steps on fresh batches, without filter or rounding",
-    figure(
+    Figure(
         "fig-adam",
         "Roll-out loss and accuracy over Adam steps in each training regime",
-        "chain:adam",
+        figures.chain.adam,
     ),
     {
         "quick": Preset(SMALL_STEPS, ADAM_ARMS, seeds=3),

@@ -1,12 +1,14 @@
 """What the presets share."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.parity_onestep import microscope, train
 from stairwise.papers.parity_onestep.config import Descent
 
-HERE = "stairwise.papers.parity_onestep"
-TREE = f"{HERE}.microscope:tree"
+TREE = microscope.tree
 
 
 def powers(low: int, high: int) -> tuple[int, ...]:
@@ -30,19 +32,15 @@ def descent(
     presets: dict[str, Preset],
     config: type = Descent,
     *,
-    microscope: str | None = None,
+    microscope: Callable[[Any], Any] | None = None,
 ) -> Experiment:
     return Experiment(
         id=id,
         says=says,
         Config=config,
-        program=f"{HERE}.train:descent",
-        model=f"{HERE}.train:stored_model",
+        program=train.descent,
+        model=train.stored_model,
         microscope=microscope,
         figures=(figure,),
         presets=presets,
     )
-
-
-def figure(id: str, caption: str, function: str, headline: bool = False) -> Figure:
-    return Figure(id, caption, f"{HERE}.figures.{function}", headline)

@@ -1,22 +1,22 @@
 """Hardness without chain of thought (Theorems 1 and 2)."""
 
-from stairwise.lab.contract import Experiment, Preset
+from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.papers.parity_onestep import figures, hardness
 from stairwise.papers.parity_onestep.config import Hardness
-from stairwise.papers.parity_onestep.presets.common import HERE, figure
 
 SAMPLE_SIZES = {"all inputs": {"samples": 0}, "n=2000": {"samples": 2000}, "n=500": {"samples": 500}}
 ORACLE = Experiment(
     id="oracle",
     says="Theorems 1 and 2: an oracle of small error hides the parity from gradient descent",
     Config=Hardness,
-    program=f"{HERE}.hardness:hidden_descent",
+    program=hardness.hidden_descent,
     study=True,
     precision=64,
     figures=(
-        figure(
+        Figure(
             "fig-oracle",
             "Gradient variance over all parities, and how many an oracle of error eps hides",
-            "hardness:oracle",
+            figures.hardness.oracle,
         ),
     ),
     presets={

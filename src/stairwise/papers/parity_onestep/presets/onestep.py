@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Preset
+from stairwise.lab.contract import Figure, Preset
+from stairwise.papers.parity_onestep import figures
 from stairwise.papers.parity_onestep.config import Descent, Oracle, PaddedDescent, PaddedTask, Rate, Task
-from stairwise.papers.parity_onestep.presets.common import TREE, descent, figure, half, logit, powers
+from stairwise.papers.parity_onestep.presets.common import TREE, descent, half, logit, powers
 
 LARGE = Descent(task=Task(256, 128), samples=2**20, block=16_384, rate=Rate(lam=logit(256, 6)))
 ONESTEP = descent(
     "onestep",
     "Theorem 5: one gradient step with teacher forcing finds the whole tree",
-    figure(
+    Figure(
         "fig-onestep",
         "W after one step, its columns sorted, and the roll-out on fresh inputs",
-        "onestep:onestep",
+        figures.onestep.onestep,
         True,
     ),
     {
@@ -41,10 +42,10 @@ ONESTEP = descent(
 SCALING = descent(
     "scaling",
     "how the error of the one step falls with n and with d",
-    figure(
+    Figure(
         "fig-scaling",
         "Error after one step against samples and against d, and what the noise law says",
-        "sweeps:scaling",
+        figures.sweeps.scaling,
     ),
     {
         "quick": Preset(
@@ -73,10 +74,10 @@ SCALING = descent(
 PHASE = descent(
     "phase",
     "for which (n, d) does one step succeed: a map with k = d/2 and lam = ln d + 4",
-    figure(
+    Figure(
         "fig-phase",
         "Success of one step over samples n and bits d, and the fitted boundary",
-        "phase:phase",
+        figures.phase.phase,
     ),
     {
         "quick": Preset(
@@ -112,10 +113,10 @@ LAMS = {f"lam={lam}": {"rate.lam": float(lam)} for lam in (4, 5, 6, 7, 8, 9, 10,
 LAM = descent(
     "lam",
     "the error of one step against the logit lam that sets its size",
-    figure(
+    Figure(
         "fig-lam",
         "Error against the logit lam: too little attention on the left, torn children on the right",
-        "sweeps:lam",
+        figures.sweeps.lam,
     ),
     {
         "quick": Preset(Descent(samples=2**16), LAMS, seeds=5),
@@ -140,10 +141,10 @@ MEASURED = Rate(scale="measured")
 LINK = descent(
     "link",
     "the link functions at equal realised logit: eta is set by the measured child gradient of the root",
-    figure(
+    Figure(
         "fig-link",
         "Error against the realised root logit, and the nominal logit that it takes, by link",
-        "sweeps:link",
+        figures.sweeps.link,
     ),
     {
         "quick": Preset(Descent(rate=MEASURED), LINK_ARMS, seeds=3),
@@ -170,10 +171,10 @@ ADVERSARY = Oracle(kind="adversarial")
 NOISE = descent(
     "noise",
     "how much adversarial noise in the gradient the one step tolerates, with and without bounded weights",
-    figure(
+    Figure(
         "fig-noise",
         "Error against the strength C of an adversarial oracle of error C d^(-2-eps/8)",
-        "sweeps:noise",
+        figures.sweeps.noise,
     ),
     {
         "quick": Preset(
@@ -202,10 +203,10 @@ NOISE = descent(
 DIMENSION = descent(
     "dimension",
     "one step at k = 32 and up to d = 4096 bits",
-    figure(
+    Figure(
         "fig-dimension",
         "Error of one step against d, up to d = 4096",
-        "sweeps:dimension",
+        figures.sweeps.dimension,
     ),
     {
         "quick": Preset(

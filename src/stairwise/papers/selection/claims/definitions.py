@@ -2,34 +2,22 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import identical
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.nn import encodings as nn
+from stairwise.papers.selection import task as tasks
 from stairwise.papers.selection.claims.laws import Exact, Law, sets_of
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Codes, Sizes, enumerable, room
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.nn import encodings as nn
-    from stairwise.papers.selection import task as tasks
-    from stairwise.papers.selection.theory import encodings, population
-    from stairwise.train import keys
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    nn = lazy("stairwise.nn.encodings")
-    tasks = lazy("stairwise.papers.selection.task")
-    encodings = lazy("stairwise.papers.selection.theory.encodings")
-    population = lazy("stairwise.papers.selection.theory.population")
-    keys = lazy("stairwise.train.keys")
+from stairwise.papers.selection.theory import encodings, population
+from stairwise.train import keys
 
 LARGEST_TUPLES = 1_000_000
 

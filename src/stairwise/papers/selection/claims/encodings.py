@@ -2,22 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, empty_if, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Codes, room
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.selection.theory import encodings
-else:
-    encodings = lazy("stairwise.papers.selection.theory.encodings")
+from stairwise.papers.selection.theory import encodings
 
 SPARSE_VECTORS = 4000
 

@@ -1,30 +1,18 @@
 """Fully connected nets and the attention construction: Theorems 3.5, C.2 and C.3."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, relative_error, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
+from stairwise.measure import population as measure
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import enumerable, fits, room
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    import jax
-
-    from stairwise.measure import population as measure
-    from stairwise.papers.selection.theory import construction, encodings, fcn, population
-else:
-    jax = lazy("jax")
-    measure = lazy("stairwise.measure.population")
-    construction = lazy("stairwise.papers.selection.theory.construction")
-    encodings = lazy("stairwise.papers.selection.theory.encodings")
-    fcn = lazy("stairwise.papers.selection.theory.fcn")
-    population = lazy("stairwise.papers.selection.theory.population")
+from stairwise.papers.selection.theory import construction, encodings, fcn, population
 
 LARGEST_INPUT = 1200  # T d, whose square is decomposed
 

@@ -1,18 +1,13 @@
 """The empirical claims: what the captions of Figures 1-8 say, with pass lines written down before the runs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
-
-if TYPE_CHECKING:
-    from stairwise.papers.selection.theory import fcn
-else:
-    fcn = lazy("stairwise.papers.selection.theory.fcn")
+from stairwise.papers.selection.theory import fcn
 
 SEPARATION = 2.5  # fixed over stochastic, at the longest test length, for every seed
 

@@ -1,24 +1,16 @@
 """Other lengths and other subset sizes: Corollary 3.6 in its two readings, and the limit of the loss ratio."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, relative_error, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import accuracy_hypothesis, room, theorem_hypotheses
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.selection.theory import generalisation, onehot, stochastic
-else:
-    generalisation = lazy("stairwise.papers.selection.theory.generalisation")
-    onehot = lazy("stairwise.papers.selection.theory.onehot")
-    stochastic = lazy("stairwise.papers.selection.theory.stochastic")
+from stairwise.papers.selection.theory import generalisation, onehot, stochastic
 
 
 @dataclass(frozen=True)

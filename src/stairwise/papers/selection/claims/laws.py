@@ -2,23 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE
 from stairwise.lab.config import Config, option, require
-from stairwise.lazy import lazy
+from stairwise.measure import population as measure
 from stairwise.papers.selection.claims.sizes import enumerable, fits, room
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.measure import population as measure
-    from stairwise.papers.selection.theory import encodings, population
-else:
-    measure = lazy("stairwise.measure.population")
-    encodings = lazy("stairwise.papers.selection.theory.encodings")
-    population = lazy("stairwise.papers.selection.theory.population")
+from stairwise.papers.selection.theory import encodings, population
 
 LARGEST_SIGNS = 20  # entries of a sign matrix when all of them are enumerated
 LARGEST_WORK = 10_000_000_000  # about two minutes

@@ -2,29 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import identical, relative_error, under
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.laws import Exact, floored, gradient_terms
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Family, fits
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.selection.theory import encodings, onehot, population
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    encodings = lazy("stairwise.papers.selection.theory.encodings")
-    onehot = lazy("stairwise.papers.selection.theory.onehot")
-    population = lazy("stairwise.papers.selection.theory.population")
+from stairwise.papers.selection.theory import encodings, onehot, population
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,16 @@
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, under
 from stairwise.lab.config import Config, option, require
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Training, accuracy_hypothesis, room, theorem_hypotheses
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.selection.theory import onehot
-else:
-    onehot = lazy("stairwise.papers.selection.theory.onehot")
+from stairwise.papers.selection.theory import onehot
 
 POINTS = 100  # at which descent and the flow are compared
 MOST_STEPS = 2_000_000  # beyond, the flow stands for the steps: eta is tiny then

@@ -1,27 +1,16 @@
 """Averages over encodings: the gradients of Lemmas E.2 to E.7, and the symmetries of Lemmas E.10 to E.15."""
 
-from typing import TYPE_CHECKING
-
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.checks import TOLERANCE, identical, under
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.laws import Exact, Law, floored, gradient_terms, sets_of
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Codes
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-
-    from stairwise.papers.selection.theory import encodings, population, stochastic
-else:
-    jax, jnp = lazy("jax"), lazy("jax.numpy")
-    encodings = lazy("stairwise.papers.selection.theory.encodings")
-    population = lazy("stairwise.papers.selection.theory.population")
-    stochastic = lazy("stairwise.papers.selection.theory.stochastic")
+from stairwise.papers.selection.theory import encodings, population, stochastic
 
 DRAWN = Law(Task(6, 2, 2), encoding_width=10, encodings=4)  # for statements about any law of encodings
 EXAMPLES = 2

@@ -1,25 +1,17 @@
 """Training with stochastic encodings: Theorem 3.3, the inside of its proof, and Corollaries E.8 and E.16."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stairwise.lab.checks import under
 from stairwise.lab.config import Config, ConfigError, option
 from stairwise.lab.contract import Verdict
-from stairwise.lazy import lazy
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.onehot_descent import induction
 from stairwise.papers.selection.claims.sizes import accuracy_hypothesis, attainable, fits, room, theorem_hypotheses
 from stairwise.papers.selection.config import Task
-
-if TYPE_CHECKING:
-    from stairwise.papers.selection.theory import encodings, onehot, stochastic
-else:
-    encodings = lazy("stairwise.papers.selection.theory.encodings")
-    onehot = lazy("stairwise.papers.selection.theory.onehot")
-    stochastic = lazy("stairwise.papers.selection.theory.stochastic")
+from stairwise.papers.selection.theory import encodings, onehot, stochastic
 
 
 @dataclass(frozen=True)

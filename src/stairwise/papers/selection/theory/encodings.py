@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import binom
 
 from stairwise.lab.config import ConfigError, require
 
@@ -291,6 +290,8 @@ def acceptance(length: int, width: int, threshold: float) -> Acceptance:
     0.908
     """
     fewest = math.floor(width * (threshold + 1e-6)) + 1  # the smallest |sum of signs| that is rejected
+    from scipy.stats import binom
+
     p = float(2 * binom.cdf((width - fewest) // 2, width, 0.5))
     if p == 1:  # an odd width, whose sums of signs are never 0, below its smallest: no second row is ever found
         alone = float(length == 1)

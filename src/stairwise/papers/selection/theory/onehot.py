@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.integrate import solve_ivp
 
 from stairwise.papers.selection.config import Task
 
@@ -165,6 +164,8 @@ def time_when(field: Callable, height: Callable[[Any, Any], Any], limit: float =
 
 
 def _solve(field: Callable, horizon: float, **more: Any) -> Any:
+    from scipy.integrate import solve_ivp
+
     solution = solve_ivp(
         lambda _, state: field(state[0], state[1]),
         (0.0, horizon),
