@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.bench.growth import Growth, Law
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.composition import integer
 from stairwise.papers.composition import train as composing
 from stairwise.papers.composition.plan import layers
@@ -26,6 +26,7 @@ from stairwise.papers.parity_onestep.config import Task as Parity
 from stairwise.papers.selection import train as selecting
 from stairwise.papers.selection.config import Encodings, Online
 from stairwise.papers.selection.config import Task as Selection
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 LINEAR, SQUARE = Law("1", lambda size: size), Law("2", lambda size: size**2)
@@ -42,11 +43,10 @@ def powers(first: int, last: int) -> tuple[int, ...]:
 
 def one_tick(stages: Callable[[Any], Sequence[Stage]], config: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A tick of an experiment's first stage as training runs it, compiled, and its arguments."""
-    static, numbers = split(config)
-    traced = {name: jnp.asarray(value) for name, value in numbers.items()} | {"seed": jnp.uint32(0)}
-    stage, key = stages(static)[0], jax.random.key(0)
-    state = jax.jit(stage.init)(traced, None, key)
-    return jax.jit(stage.tick), (traced, state, key, jnp.int32(0))
+    trial = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(0))
+    stage, key = stages(structure(config))[0], jax.random.key(0)
+    state = jax.jit(stage.init)(trial, None, key)
+    return jax.jit(stage.tick), (trial, state, key, jnp.int32(0))
 
 
 def selection() -> Growth:

@@ -21,13 +21,13 @@ from torch.nn import functional as F
 from stairwise.bench.accelerator import matrix_rate
 from stairwise.bench.mirror import full_precision, relative_error, tensor, waiting
 from stairwise.bench.row import Job, Row, Settings, Work, contest
-from stairwise.lab.config import split
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot import train
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder, Training
 from stairwise.papers.parity_cot.decoder import cross_entropy, logits_of
 from stairwise.papers.parity_cot.task import Problem, problem_of
+from stairwise.train.loop import RunningTrial
 
 STEPS = 20  # of one timed call on a GPU
 CHECKED = 32  # sequences on which the two sides are compared
@@ -127,14 +127,13 @@ def agreement(model: Transformer, problem: Problem, heads: int, device: str) -> 
 
 def our_steps(config: Training, steps: int) -> tuple[Work, Transformer, Problem]:
     """Some training steps in one compiled loop, the model they start from, and the problem."""
-    static, numbers = split(config)
-    numbers = {name: jnp.asarray(value) for name, value in numbers.items()} | {"seed": jnp.uint32(0)}
-    problem = problem_of(config.task, numbers)
-    state = jax.jit(partial(train.init, static, numbers, None))(jax.random.key(0))
+    trial = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(0))
+    problem = problem_of(config.task, trial.seed)
+    state = jax.jit(partial(train.init, trial, None))(jax.random.key(0))
 
     @partial(jax.jit, donate_argnums=0)
     def advance(trained, begin):
-        return jax.lax.fori_loop(0, steps, lambda i, s: train.step(static, numbers, problem, s, begin + i), trained)
+        return jax.lax.fori_loop(0, steps, lambda i, s: train.step(trial, problem, s, begin + i), trained)
 
     held = {"trained": jax.tree.map(jnp.copy, (state.model, state.memory, state.loss)), "done": 0}
 
@@ -147,9 +146,9 @@ def our_steps(config: Training, steps: int) -> tuple[Work, Transformer, Problem]
 
 def in_float32(model: Transformer, config: Training) -> Transformer:
     """The same weights in the model that computes in float32; only its shape is made anew, and nothing compiled."""
-    static, numbers = split(replace(config, decoder=replace(config.decoder, compute="float32")))
-    numbers = {name: jnp.asarray(value) for name, value in numbers.items()} | {"seed": jnp.uint32(0)}
-    shape = jax.eval_shape(partial(train.init, static, numbers, None), jax.random.key(0)).model
+    exact = replace(config, decoder=replace(config.decoder, compute="float32"))
+    trial = RunningTrial(jax.tree.map(jnp.asarray, exact), jnp.uint32(0))
+    shape = jax.eval_shape(partial(train.init, trial, None), jax.random.key(0)).model
     return jax.tree.unflatten(jax.tree.structure(shape), jax.tree.leaves(model))
 
 

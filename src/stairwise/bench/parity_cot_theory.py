@@ -14,12 +14,12 @@ import torch
 
 from stairwise.bench.mirror import Mirror, blocking, relative_error, tensor, waiting
 from stairwise.bench.row import Job, Row, Settings, contest
-from stairwise.lab.config import split
 from stairwise.papers.parity_cot import simplified, steps
 from stairwise.papers.parity_cot.config.task import Task
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.simplified import Coefficients
 from stairwise.train.keys import role_key
+from stairwise.train.loop import RunningTrial
 
 
 class TorchMirror(Mirror):
@@ -44,13 +44,12 @@ class TorchMirror(Mirror):
 
 def after_one_step(config: ThreeSteps):
     """The setting of a seed, the weights after one structured step, attention random, and sequences."""
-    static, numbers = split(config)
-    numbers = {**numbers, "seed": 0}
-    setting = steps.setting_of(static, numbers)
+    trial = RunningTrial(config, 0)
+    setting = steps.setting_of(trial)
     weights = simplified.start(setting.positive, config.positions, jnp.asarray(config.scale))
-    tokens = steps.draw_tokens(static, setting.problem, 0.0, config.batch, jax.random.key(1))
+    tokens = steps.draw_tokens(config, setting.problem, 0.0, config.batch, jax.random.key(1))
     first = steps.gradient("hinge", setting.positive, weights.tables(setting.gram), tokens)
-    weights = steps.moved(weights, first, float(steps.rates(static, numbers)[0]))
+    weights = steps.moved(weights, first, float(steps.rates(trial)[0]))
     random = np.random.default_rng(0).standard_normal(weights.attention.shape)
     return setting, Coefficients(weights.first, weights.second, jnp.asarray(random)), tokens
 

@@ -15,10 +15,10 @@ import torch
 
 from stairwise.bench.mirror import Mirror, full_precision, relative_error, tensor, waiting
 from stairwise.bench.row import Job, Row, Settings, Work, contest
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.parity_onestep import gradient, train
 from stairwise.papers.parity_onestep.config import Descent, Rate, Task
-from stairwise.train.loop import Member, Program
+from stairwise.train.loop import Member, Program, RunningTrial
 from stairwise.train.stage import Stage
 
 FORMS = {
@@ -71,19 +71,18 @@ class TorchMirror(Mirror):
 
 def our_step(config: Descent) -> Work:
     """The blocks and the update, without the evaluation."""
-    static, numbers = split(config)
-    stage = train.descent(static)[0]
+    stage = train.descent(structure(config))[0]
 
-    def finish(numbers, state, key):
-        return None, {"W": train.stepped(static, numbers, state, jnp.float32(config.samples), 0)[0]}
+    def finish(trial, state, key):
+        return None, {"W": train.stepped(trial, state, jnp.float32(config.samples), 0)[0]}
 
     program = Program([Stage(stage.name, stage.init, stage.tick, stage.max_ticks, finish=finish)])
-    return Work(partial(program.run, [Member(0, numbers)]))
+    return Work(partial(program.run, [Member(0, config)]))
 
 
 def agreement(config: Descent, square: bool, device: str) -> float:
     """Largest relative difference of the gradients on one block."""
-    tree = train.tree_of(split(config)[0], {"seed": jnp.uint32(0)})
+    tree = train.tree_of(RunningTrial(config, jnp.uint32(0)))
     tokens = gradient.draw_block(jax.random.key(0), tree, config.block)
     weights = jnp.ones(config.block, dtype=jnp.float32)
     mirror = TorchMirror(config, np.asarray(tree.children).tolist(), square, device)

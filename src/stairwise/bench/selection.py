@@ -12,10 +12,10 @@ import torch
 
 from stairwise.bench.mirror import Mirror, full_precision, relative_error, tensor, waiting
 from stairwise.bench.row import Job, Row, Settings, Work, contest
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.selection import train
 from stairwise.papers.selection.config import Encodings, Online, Task
-from stairwise.train.loop import Member, Program
+from stairwise.train.loop import Member, Program, RunningTrial
 from stairwise.train.stage import Stage
 
 
@@ -78,13 +78,13 @@ def agreement(config: Online, cheapest: bool, device: str) -> float:
     with torch.no_grad():
         for p in (mirror.W, mirror.V):
             p += tensor(rng.normal(size=p.shape, scale=0.1).astype(np.float32), device)
-    numbers = {name: jnp.asarray(value) for name, value in split(config)[1].items()} | {"seed": jnp.uint32(0)}
-    keys = jax.vmap(partial(train.example_key, numbers, jax.random.key(1)))(jnp.arange(config.batch, dtype=jnp.int32))
-    encodings = train.encoding_set(config, numbers, config.task.length, jnp.int32(3))
+    trial = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(0))
+    keys = jax.vmap(partial(train.example_key, trial, jax.random.key(1)))(jnp.arange(config.batch, dtype=jnp.int32))
+    encodings = train.encoding_set(trial, config.task.length, jnp.int32(3))
     parameters = {name: jnp.asarray(getattr(mirror, name).detach().cpu().numpy()) for name in ("W", "V")}
     task = train.SparseSelection(config.task.length, config.task.sparsity, config.task.width)
     with full_precision():
-        ours = jax.jit(jax.value_and_grad(partial(train.batch_loss, config, numbers)))
+        ours = jax.jit(jax.value_and_grad(partial(train.batch_loss, trial)))
         loss, gradient = ours(parameters, keys, encodings[None])
         theirs = mirror.loss(*(tensor(a, device) for a in (*jax.vmap(task.sample)(keys), encodings)))
         theirs.backward()
@@ -93,10 +93,9 @@ def agreement(config: Online, cheapest: bool, device: str) -> float:
 
 def our_steps(config: Online, width: int = 1) -> Work:
     """The whole training of a group of models without its measurements."""
-    static, numbers = split(config)
-    stage = train.online(static)[0]
+    stage = train.online(structure(config))[0]
     program = Program([Stage(stage.name, stage.init, stage.tick, stage.max_ticks)], width)
-    members = [Member(seed, numbers) for seed in range(width)]
+    members = [Member(seed, config) for seed in range(width)]
     return Work(lambda: program.run(members), config.steps * width)
 
 

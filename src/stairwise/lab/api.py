@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,7 +208,7 @@ def fit(
 ) -> list[Outcome]:
     """Run your own stages once a seed, in memory; `group` seeds at a time share one vmapped program.
 
-    A number given as a list has one value a seed.
+    Stages find the numbers as fields of `trial.config`; one given as a list has one value per seed.
     """
     from stairwise.train.loop import Member, Program
 
@@ -219,7 +220,8 @@ def fit(
     for name, column in columns.items():
         if len(column) != len(chosen):
             raise ConfigError(f"{name} has {len(column)} values and there are {len(chosen)} seeds")
-    members = [Member(seed, {name: column[i] for name, column in columns.items()}) for i, seed in enumerate(chosen)]
+    numbers_of = namedtuple("numbers_of", columns)  # type: ignore[misc]  a pytree with these fields
+    members = [Member(seed, numbers_of(*(c[i] for c in columns.values()))) for i, seed in enumerate(chosen)]
 
     def work(stop):
         program = Program(stages, group)

@@ -1,7 +1,8 @@
 """Typed configs: plain frozen dataclasses of Python scalars, checked when built, addressed by dotted paths.
 
 A field is declared with `option`, which carries its documentation, its valid range, and whether it is *numeric*
-(traced: trials that differ in it share one compiled program) or *static* (it changes the program).
+(traced: trials that differ in it share one compiled program) or *static* (it changes the program). A config is a
+pytree: numeric fields are its leaves, static fields are its structure.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -28,6 +29,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from stairwise.train.trees import register
+
 C = TypeVar("C", bound="Config")
 
 
@@ -50,6 +53,8 @@ def option(
 
     A list that has values by default must have some.
     """
+    if numeric and isinstance(default, tuple):
+        raise TypeError(f"a list cannot be numeric: {help}")
     metadata = {
         "help": help,
         "low": low,
@@ -59,6 +64,7 @@ def option(
         "choices": choices,
         "numeric": numeric,
         "some": isinstance(default, tuple) and len(default) > 0,
+        "nested": isinstance(default, Config),
     }
     if isinstance(default, Config):
         return dataclasses.field(default_factory=lambda: default, metadata=metadata)
@@ -69,12 +75,18 @@ def option(
 class Config:
     """Base of every config; subclasses are `@dataclass(frozen=True)` and may override `check` for cross-field rules."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        register(cls)
+
     def __post_init__(self):
         kinds = _kinds(type(self))
         for field in dataclasses.fields(self):
-            value = _coerce(field.name, getattr(self, field.name), kinds[field.name], field.metadata)
-            object.__setattr__(self, field.name, value)
-        self.check()
+            value = getattr(self, field.name)
+            if not (field.metadata.get("numeric") and is_symbolic(value)):
+                object.__setattr__(self, field.name, _coerce(field.name, value, kinds[field.name], field.metadata))
+        if not any(is_symbolic(field.default) for field in leaves(self)):
+            self.check()
 
     def check(self) -> None:
         """Cross-field rules; raises ConfigError."""
@@ -183,31 +195,51 @@ def parse(field: Field, text: str) -> Any:
     return text
 
 
-def split(config: C) -> tuple[C, dict[str, float]]:
-    """The static part (numeric fields reset to their class defaults) and the numbers, by dotted path."""
-    numbers = {field.path: field.default for field in leaves(config) if field.numeric}
-    blank = {field.path: field.default for field in leaves(type(config)()) if field.numeric}
-    data = as_dict(config)
-    for path in numbers:
-        *groups, name = path.split(".")
-        place = data
-        for group in groups:
-            place = place[group]
-        place[name] = blank[path]
-    static = _unchecked(type(config), data)  # a blanked number may break a cross-field rule that the real one keeps
-    return static, numbers
+class NoValue:
+    """Stands for a numeric field while a program is built, which trials of other values run too; any use raises."""
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"<{self.path}: numeric>"
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"{self.path} is numeric: it has no value while a program is built; trial.config has it")
+
+    def __eq__(self, other: object) -> bool:
+        return self.path == other.path if isinstance(other, NoValue) else self._refuse()
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    __bool__ = __int__ = __float__ = __index__ = __complex__ = __str__ = __format__ = __array__ = __iter__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __round__ = __abs__ = __neg__ = __pos__ = __len__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = _refuse
+    __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __jax_array__ = _refuse
 
 
-def _unchecked(cls: type[C], data: Mapping[str, Any]) -> C:
-    made = object.__new__(cls)
-    for field in dataclasses.fields(cls):
-        kind, value = _kinds(cls)[field.name], data[field.name]
-        if isinstance(kind, type) and issubclass(kind, Config):
-            value = _unchecked(kind, value)
-        elif isinstance(value, list):
-            value = tuple(value)
+def is_symbolic(value: Any) -> bool:
+    """Whether a numeric field holds no Python number: an array or tracer of JAX, or nothing yet."""
+    return isinstance(value, NoValue) or type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def structure(config: C, prefix: str = "") -> C:
+    """The config as a program sees it while it is built: static fields as they are, numeric ones without a value."""
+    made = object.__new__(type(config))
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, Config):
+            value = structure(value, f"{prefix}{field.name}.")
+        elif field.metadata.get("numeric"):
+            value = NoValue(prefix + field.name)
         object.__setattr__(made, field.name, value)
     return made
+
+
+def static_fields(config: Config) -> dict[str, Any]:
+    """The fields that decide which program runs, by dotted path."""
+    return {field.path: field.default for field in leaves(config) if not field.numeric}
 
 
 def as_flags(changes: Mapping[str, Any]) -> str:

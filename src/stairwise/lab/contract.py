@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from stairwise.lab.answers import Answer
-from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, update
+from stairwise.lab.config import Config, ConfigError, as_dict, canonical, static_fields, structure, update
 from stairwise.lab.manifest import KINDS, TIERS, unknown
 from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
@@ -51,7 +51,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Something to run: `program` makes the stages of a trial from its static config.
+    """Something to run: `program` makes the stages of a trial from the structure of its config.
 
     With `study=True` the function computes a record on the host instead: (config, seed) -> Outcome.
     `needs` maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the
@@ -139,18 +139,15 @@ class Trial:
     def digest(self) -> str:
         return digest_of(self.identity)
 
-    @cached_property
-    def static(self) -> Config:
-        return split(self.config)[0]
-
-    @cached_property
-    def numbers(self) -> dict[str, float]:
-        return split(self.config)[1]
+    @property
+    def structure(self) -> Config:
+        """The config as `program` gets it."""
+        return structure(self.config)
 
     @cached_property
     def program_key(self) -> str:
         """Trials with equal keys run through the same compiled program."""
-        return canonical([self.experiment.name, self.experiment.version, as_dict(self.static)])
+        return canonical([self.experiment.name, self.experiment.version, static_fields(self.config)])
 
     @property
     def label(self) -> str:

@@ -30,19 +30,20 @@ def trial_bytes(trial: Trial) -> int | None:
     import jax
     import jax.numpy as jnp
 
+    from stairwise.train.loop import RunningTrial
+
     if trial.experiment.study or trial.needs:
         return None
     with precision(trial.experiment):
-        numbers: dict[str, Any] = {name: jnp.asarray(value) for name, value in trial.numbers.items()}
-        numbers["seed"] = jnp.uint32(0)
+        running = RunningTrial(jax.tree.map(jnp.asarray, trial.config), jnp.uint32(0))
         key, tick = jax.random.key(0), jnp.int32(0)
         carry, peak = None, 0
-        for stage in trial.experiment.program(trial.static):
-            state = jax.eval_shape(stage.init, numbers, carry, key)
-            traced = jax.make_jaxpr(stage.tick)(numbers, state, key, tick)
+        for stage in trial.experiment.program(trial.structure):
+            state = jax.eval_shape(stage.init, running, carry, key)
+            traced = jax.make_jaxpr(stage.tick)(running, state, key, tick)
             peak = max(peak, peak_bytes(traced.jaxpr))
             if stage.finish is not None:
-                carry, _ = jax.eval_shape(stage.finish, numbers, state, key)
+                carry, _ = jax.eval_shape(stage.finish, running, state, key)
         return peak
 
 

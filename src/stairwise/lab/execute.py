@@ -228,14 +228,14 @@ class Engine:
         key = (trial.program_key, group.width)
         if key not in self.programs:
             self.programs.clear()  # groups come ordered by program: an old one is never asked for again
-            stages = group.experiment.program(trial.static)
+            stages = group.experiment.program(trial.structure)
             self.programs[key] = Program(stages, group.width, math.gcd(group.width, jax.local_device_count()))
         return self.programs[key]
 
     def _member(self, trial: Trial):
         from stairwise.train.loop import Member
 
-        return Member(trial.seed, trial.numbers, self._upstream(trial) or None)
+        return Member(trial.seed, trial.config, self._upstream(trial) or None)
 
     def _upstream(self, trial: Trial) -> dict[str, dict[str, np.ndarray]]:
         """The arrays of the trials that this one starts from, by name."""

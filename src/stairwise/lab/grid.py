@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from stairwise.lab.config import Config, ConfigError, Field, leaves, parse, unknown_field
+from stairwise.lab.config import Config, ConfigError, Field, leaves, parse, static_fields, unknown_field
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.files import one_line
 
@@ -154,10 +154,10 @@ def trials(
         for trial in experiment.trials(preset, seeds, {**(changes or {}), **fields}):
             made.setdefault(trial.digest, trial)
     order = {seed: k for k, seed in enumerate(dict.fromkeys(trial.seed for trial in made.values()))}
-    return sorted(made.values(), key=lambda trial: (_size(trial.static), order[trial.seed]))
+    return sorted(made.values(), key=lambda trial: (_size(trial.config), order[trial.seed]))
 
 
-def _size(static: Config) -> float:
-    """A rough measure of work: the logarithm of the product of all sizes."""
-    values = (field.default for field in leaves(static))
+def _size(config: Config) -> float:
+    """A rough measure of work: the logarithm of the product of all static sizes."""
+    values = static_fields(config).values()
     return sum(math.log1p(abs(value)) for value in values if isinstance(value, int) and not isinstance(value, bool))

@@ -9,19 +9,24 @@ twice a second, the host gets control back.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PRNGKeyArray
 
+from stairwise.train import trees
 from stairwise.train.keys import at, role_key
 from stairwise.train.stage import Outcome, Stage, pack, unpack
 
 CHUNK_SECONDS = 0.5
 LONGEST_CHUNK = 1_000_000
 SHARED, MEMBERS = PartitionSpec(), PartitionSpec("trials")
+trees.register_waiting()
+
+C = TypeVar("C")
 
 
 class Interrupted(Exception):
@@ -29,11 +34,22 @@ class Interrupted(Exception):
 
 
 class Member(NamedTuple):
-    """One trial of a group: its seed, its numbers, and what it starts from (a pytree of arrays)."""
+    """One trial of a group: its seed, its config (a pytree), and what it starts from (a pytree of arrays)."""
 
     seed: int
-    numbers: Mapping[str, float] = {}
+    config: Any = None
     upstream: Any = None
+
+
+class RunningTrial(NamedTuple, Generic[C]):
+    """A trial as its stages see it: the config, whose numeric fields are traced, and the seed behind all its draws."""
+
+    config: C
+    seed: Any
+
+    def key(self, role: str) -> PRNGKeyArray:
+        """The key of a role that does not depend on the tick: a pool, the test set, hidden permutations."""
+        return role_key(self.seed, role)
 
 
 class Hooks:
@@ -106,14 +122,14 @@ class _Compiled:
         self.snapshot = jax.jit(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
         self.finish = jax.jit(_spread(mesh, self._finish)) if stage.finish else None
 
-    def keys(self, numbers, role: str):
-        return self.lift(lambda seed: role_key(seed, f"{self.stage.name}/{role}"))(numbers["seed"])
+    def keys(self, trial, role: str):
+        return self.lift(lambda seed: role_key(seed, f"{self.stage.name}/{role}"))(trial.seed)
 
-    def _init(self, numbers, carry):
-        return self.lift(self.stage.init)(numbers, carry, self.keys(numbers, "init"))
+    def _init(self, trial, carry):
+        return self.lift(self.stage.init)(trial, carry, self.keys(trial, "init"))
 
-    def _advance(self, numbers, loop: Loop, stop) -> Loop:
-        keys = self.keys(numbers, "tick")
+    def _advance(self, trial, loop: Loop, stop) -> Loop:
+        keys = self.keys(trial, "tick")
 
         def going(loop: Loop):
             return (loop.t < stop) & jnp.any(loop.running)
@@ -121,26 +137,26 @@ class _Compiled:
         def body(loop: Loop) -> Loop:
             t, state, running, ended = loop
             key = self.lift(at, in_axes=(0, None))(keys, t)
-            new = self.lift(self.stage.tick, in_axes=(0, 0, 0, None))(numbers, state, key, t)
+            new = self.lift(self.stage.tick, in_axes=(0, 0, 0, None))(trial, state, key, t)
             if running.ndim:  # in a group, members that are done keep what they have
                 new = jax.tree.map(lambda a, b: _select(running, a, b), new, state)
             if self.stage.done is not None:
-                over = running & self.lift(self.stage.done)(numbers, new)
+                over = running & self.lift(self.stage.done)(trial, new)
                 running, ended = running & ~over, jnp.where(over, t + 1, ended)
             return Loop(t + 1, new, running, ended)
 
         return jax.lax.while_loop(going, body, loop)
 
-    def _measure(self, numbers, state, t):
+    def _measure(self, trial, state, t):
         """The stage's metrics after tick t (one per member), and which members hold a NaN."""
         lost = self.lift(_has_nan)(state)
         if self.stage.measure is None:
             return {}, lost
-        key = self.lift(at)(self.keys(numbers, "measure"), t)
-        return dict(self.lift(self.stage.measure)(numbers, state, key, t)), lost
+        key = self.lift(at)(self.keys(trial, "measure"), t)
+        return dict(self.lift(self.stage.measure)(trial, state, key, t)), lost
 
-    def _finish(self, numbers, state):
-        return self.lift(self.stage.finish)(numbers, state, self.keys(numbers, "finish"))
+    def _finish(self, trial, state):
+        return self.lift(self.stage.finish)(trial, state, self.keys(trial, "finish"))
 
 
 def _spread(mesh: Mesh | None, function: Callable[..., Any], takes: Any = MEMBERS, gives: Any = MEMBERS):
@@ -177,8 +193,8 @@ class _Group:
         self.outcomes = [Outcome() for _ in members]
         self.sound = np.arange(width) < real  # real, and not diverged
         self.running = self.sound.copy()
-        self.numbers = {name: self.stack([m.numbers[name] for m in padded]) for name in padded[0].numbers}
-        self.numbers["seed"] = self.stack([np.uint32(m.seed) for m in padded])
+        config = jax.tree.map(lambda *values: self.stack(values), *(m.config for m in padded))
+        self.trial = RunningTrial(config, self.stack([np.uint32(m.seed) for m in padded]))
         self.carry: Any = jax.tree.map(lambda *leaves: self.stack(leaves), *(m.upstream for m in padded))
         self.skipped: list[int] = []
         self.latest: dict[str, float] = {}
@@ -208,12 +224,12 @@ class _Group:
                     continue
                 self.running = self.sound.copy()
                 self.hooks.compiling(compiled.stage.name)
-                state = compiled.init(self.numbers, self.carry)
+                state = compiled.init(self.trial, self.carry)
                 never = self.place(jnp.full(self.shape, -1, dtype=jnp.int32))
                 loop = Loop(self.tick(0), state, self.device(self.running), never)
             loop = self.run_stage(index, compiled, loop)
             if compiled.finish is not None:
-                self.carry, arrays = compiled.finish(self.numbers, loop.state)
+                self.carry, arrays = compiled.finish(self.trial, loop.state)
                 self.keep(compiled.stage, arrays, self.sound)
             loop = None
         return self.outcomes
@@ -230,7 +246,7 @@ class _Group:
             target = next(point for point in points if point > t)
             stop = t + self.chunk(target - t)
             began = time.monotonic()
-            loop = compiled.advance(self.numbers, loop, self.tick(stop))
+            loop = compiled.advance(self.trial, loop, self.tick(stop))
             all_done = not np.any(jax.device_get(loop.running))  # waits for the device
             self.pace(stop - t, time.monotonic() - began)
             t = target if all_done else stop  # nobody runs any more: look at once
@@ -254,7 +270,7 @@ class _Group:
         stage = compiled.stage
         ended = np.asarray(loop.ended).reshape(-1)
         ticks = np.where(ended >= 0, ended, t).astype(np.int32)
-        metrics, lost = jax.device_get(compiled.measure(self.numbers, loop.state, self.device(ticks)))
+        metrics, lost = jax.device_get(compiled.measure(self.trial, loop.state, self.device(ticks)))
         lost = np.asarray(lost).reshape(-1)
         looked_at = self.running.copy()
         scheduled = t in stage.measure_at or t == stage.max_ticks
@@ -273,7 +289,7 @@ class _Group:
                 last=t == stage.max_ticks,
             )
         if compiled.snapshot is not None and t in stage.snapshot_at:
-            self.keep(stage, compiled.snapshot(self.numbers, loop.state), looked_at & (ended < 0), f"@{t}")
+            self.keep(stage, compiled.snapshot(self.trial, loop.state), looked_at & (ended < 0), f"@{t}")
         self.running = looked_at & (ended < 0) & ~lost
         self.sound &= ~(looked_at & lost)
         return loop._replace(running=self.device(self.running))
@@ -318,9 +334,9 @@ class _Group:
             compiled = self.program.stages[index]
             if index in meta["skipped"]:
                 continue
-            state = jax.eval_shape(compiled.init, self.numbers, carry)
+            state = jax.eval_shape(compiled.init, self.trial, carry)
             if compiled.finish is not None:
-                carry, _ = jax.eval_shape(compiled.finish, self.numbers, state)
+                carry, _ = jax.eval_shape(compiled.finish, self.trial, state)
         structure = jax.tree.structure(Loop(0, state, 0, 0))
         leaves = [jnp.asarray(arrays[f"loop/{k:04d}"]) for k in range(structure.num_leaves)]
         leaves = [self.place(leaf, SHARED if k == 0 else MEMBERS) for k, leaf in enumerate(leaves)]

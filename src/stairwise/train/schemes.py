@@ -28,7 +28,7 @@ from stairwise.train.keys import at, role, role_key
 from stairwise.train.stage import Stage, every
 
 Sampler = Callable[..., Any]
-Optimizer = optax.GradientTransformation | Callable[[Mapping[str, Array]], optax.GradientTransformation]
+Optimizer = optax.GradientTransformation | Callable[[Any], optax.GradientTransformation]
 
 
 class Training(NamedTuple):
@@ -59,37 +59,40 @@ def online(
 ) -> Stage:
     """Mini-batch training on fresh examples.
 
-    optimizer      an Optax transformation, or a function of the trial's numbers that gives one (for traced rates)
+    optimizer      an Optax transformation, or a function of the trial's config that gives one (for traced rates)
     micro_batches  ticks that accumulate one gradient step; `steps` counts steps, a tick sees `batch` examples
     measure        {name: f(model, key)}; the batch loss is always measured as "loss"
     trainable      model -> pytree of booleans (a prefix of it): what is False keeps its value
     annotated      sample(key, annotator) also sees the model as it was when the stage began
     """
-    make = optimizer if callable(optimizer) else lambda numbers: optimizer
+    make = optimizer if callable(optimizer) else lambda config: optimizer
 
-    def start(numbers, carry, key):
+    def start(trial, carry, key):
         model = init(role(key, "model")) if carry is None else carry
         nothing = jax.tree.map(jnp.zeros_like, model)
         annotator = model if annotated else None
-        return Training(model, make(numbers).init(model), nothing, jnp.float32(0), annotator)
+        return Training(model, make(trial.config).init(model), nothing, jnp.float32(0), annotator)
 
-    def tick(numbers, state: Training, key, t):
+    def tick(trial, state: Training, key, t):
         draw = partial(_draw, sample, state.annotator, annotated, key)
         examples = jax.vmap(draw)(jnp.arange(batch, dtype=jnp.int32))
         value, gradient = jax.value_and_grad(lambda m: jnp.mean(jax.vmap(partial(loss, m))(examples)))(state.model)
         total = jax.tree.map(lambda a, g: a + g / micro_batches, state.gradient, gradient)
         if micro_batches == 1:
-            return _step(make(numbers), trainable, state._replace(loss=value), gradient)
+            return _step(make(trial.config), trainable, state._replace(loss=value), gradient)
         waiting = state._replace(loss=value, gradient=total)
         return jax.lax.cond(
-            (t + 1) % micro_batches == 0, lambda s: _step(make(numbers), trainable, s, s.gradient), lambda s: s, waiting
+            (t + 1) % micro_batches == 0,
+            lambda s: _step(make(trial.config), trainable, s, s.gradient),
+            lambda s: s,
+            waiting,
         )
 
-    def metrics(numbers, state: Training, key, t):
+    def metrics(trial, state: Training, key, t):
         extra = {label: f(state.model, role(key, label)) for label, f in (measure or {}).items()}
         return {"loss": state.loss} | extra
 
-    def finish(numbers, state: Training, key):
+    def finish(trial, state: Training, key):
         return state.model, {str(k): leaf for k, leaf in enumerate(jax.tree.leaves(state.model))}
 
     ticks = steps * micro_batches
@@ -100,7 +103,7 @@ def online(
         max_ticks=ticks,
         measure=metrics,
         measure_at=every(measure_every * micro_batches, ticks)[1:],
-        done=None if done is None else lambda numbers, state: done(state),
+        done=None if done is None else lambda trial, state: done(state),
         finish=finish,
     )
 

@@ -1,7 +1,7 @@
 """What a trial is made of (`Stage`) and what it leaves behind (`Outcome`); no JAX, so that listing is instant."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,16 @@ import numpy as np
 class Stage:
     """A stretch of a trial that one compiled loop runs; pure functions of arrays, written for one trial.
 
-    `numbers` are the trial's numeric config fields by dotted path, and "seed"; every key belongs to one tick of one
-    role and to nothing else. `t` counts the ticks already done.
+    `trial` is a `train.loop.RunningTrial`: `trial.config`, whose numeric fields are traced, and `trial.key(role)`.
+    Every key belongs to one tick of one role and to nothing else. `t` counts the ticks already done.
 
-    init(numbers, carry, key) -> state            `carry` comes from the stage before, or from the trials it needs
-    tick(numbers, state, key, t) -> state         one micro-batch
-    measure(numbers, state, key, t) -> {name: scalar}      after the ticks of `measure_at` (0 = before any) and the last
-    snapshot(numbers, state) -> {name: array}     kept after the ticks of `snapshot_at`
-    done(numbers, state) -> bool                  the trial stops; without it a stage runs to `max_ticks`
-    finish(numbers, state, key) -> (carry, {name: array})  what goes to the next stage, and what is stored
-    when(carry) -> bool                           decided on the host, for the whole group: False skips the stage
+    init(trial, carry, key) -> state            `carry` comes from the stage before, or from the trials it needs
+    tick(trial, state, key, t) -> state         one micro-batch
+    measure(trial, state, key, t) -> {name: scalar}      after the ticks of `measure_at` (0 = before any) and the last
+    snapshot(trial, state) -> {name: array}     kept after the ticks of `snapshot_at`
+    done(trial, state) -> bool                  the trial stops; without it a stage runs to `max_ticks`
+    finish(trial, state, key) -> (carry, {name: array})  what goes to the next stage, and what is stored
+    when(carry) -> bool                         decided on the host, for the whole group: False skips the stage
     """
 
     name: str
@@ -43,6 +43,17 @@ class Stage:
             if ticks and not 0 <= ticks[0] <= ticks[-1] <= self.max_ticks:
                 raise ValueError(f"{name}={ticks[0]}..{ticks[-1]} must lie in 0..{self.max_ticks} (stage {self.name})")
             object.__setattr__(self, name, ticks)
+
+    def on(self, part: Callable[[Any], Any]) -> "Stage":
+        """The stage for a trial whose config holds this stage's: `stage.on(lambda config: config.base)`."""
+
+        def lifted(function: Callable[..., Any] | None):
+            if function is None:
+                return None
+            return lambda trial, *more: function(trial._replace(config=part(trial.config)), *more)
+
+        names = ("init", "tick", "measure", "snapshot", "done", "finish")
+        return replace(self, **{name: lifted(getattr(self, name)) for name in names})
 
 
 def every(interval: int, max_ticks: int) -> tuple[int, ...]:

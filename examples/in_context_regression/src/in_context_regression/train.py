@@ -23,7 +23,7 @@ def training(config: Training) -> list[Stage]:
         init=lambda key: balanced_start(key, prompts.width, config.start),
         sample=regression(prompts).sample,
         loss=loss,
-        optimizer=lambda numbers: rule(lambda step: numbers["learning_rate"] * (1 - step / config.steps)),
+        optimizer=lambda own: rule(lambda step: own.learning_rate * (1 - step / config.steps)),
         batch=config.batch,
         steps=config.steps,
         measure=measurements(prompts),

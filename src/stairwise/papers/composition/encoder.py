@@ -18,7 +18,8 @@ from stairwise.papers.composition.config import Encoder
 from stairwise.papers.composition.rules import cross_entropy
 from stairwise.papers.composition.task import Composition, token_form
 from stairwise.papers.composition.train import hidden_of
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 
@@ -42,12 +43,12 @@ def training(config: Encoder) -> list[Stage]:
     return [
         Stage(
             name="train",
-            init=partial(init, config),
-            tick=partial(tick, config),
+            init=init,
+            tick=tick,
             max_ticks=config.steps,
-            measure=partial(measure, config),
+            measure=measure,
             measure_at=every(config.measure_every, config.steps),
-            finish=lambda numbers, state, key: (None, {}),
+            finish=lambda trial, state, key: (None, {}),
         )
     ]
 
@@ -73,38 +74,41 @@ def adam(config: Encoder) -> optax.GradientTransformation:
     return optax.scale_by_adam(b1=0.9, b2=config.beta2)
 
 
-def init(config: Encoder, numbers, carry, key) -> State:
-    model: Any = make_encoder(config, role(key, "model"))
-    return State(model, adam(config).init(model), jnp.float32(0))
+def init(trial: RunningTrial[Encoder], carry, key) -> State:
+    model: Any = make_encoder(trial.config, role(key, "model"))
+    return State(model, adam(trial.config).init(model), jnp.float32(0))
 
 
-def rate(config: Encoder, numbers, t) -> Float[Array, ""]:
+def rate(trial: RunningTrial[Encoder], t) -> Float[Array, ""]:
     """Linear warm-up, then a cosine from the peak to final_rate times the peak."""
+    config = trial.config
     warm = (t + 1) / config.warm_up
     done = jnp.clip((t - config.warm_up) / max(1, config.steps - config.warm_up), 0, 1)
-    low = numbers["final_rate"]
-    return numbers["learning_rate"] * jnp.minimum(warm, low + (1 - low) * 0.5 * (1 + jnp.cos(jnp.pi * done)))
+    low = config.final_rate
+    return config.learning_rate * jnp.minimum(warm, low + (1 - low) * 0.5 * (1 + jnp.cos(jnp.pi * done)))
 
 
-def task_of(config: Encoder, numbers) -> Composition:
-    return Composition(hidden_of(config.task, numbers), allow_repeats=config.allow_repeats)
+def task_of(trial: RunningTrial[Encoder]) -> Composition:
+    return Composition(hidden_of(trial.config.task, trial), allow_repeats=trial.config.allow_repeats)
 
 
-def tick(config: Encoder, numbers, state: State, key, t) -> State:
+def tick(trial: RunningTrial[Encoder], state: State, key, t) -> State:
     """One batch out of the pool (or of fresh examples): draw, differentiate, Adam step."""
-    task, size = task_of(config, numbers), numbers["samples"]
+    config = trial.config
+    task, size = task_of(trial), config.samples
     drawn = jax.random.randint(key, (config.batch,), 0, jnp.maximum(size, 1), dtype=jnp.int32)
     new = t * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-    lessons = jax.vmap(partial(training_lesson, config, numbers, task))(jnp.where(size > 0, drawn, new))
+    lessons = jax.vmap(partial(training_lesson, trial, task))(jnp.where(size > 0, drawn, new))
     loss, gradient = jax.value_and_grad(partial(batch_loss, config))(state.model, lessons)
     direction, memory = adam(config).update(gradient, state.optimizer)
-    step = rate(config, numbers, t)
+    step = rate(trial, t)
     return State(jax.tree.map(lambda p, d: p - step * d, state.model, direction), memory, loss)
 
 
-def training_lesson(config: Encoder, numbers, task: Composition, number) -> Lesson:
+def training_lesson(trial: RunningTrial[Encoder], task: Composition, number) -> Lesson:
     """Example `number` of the pool."""
-    sequence = task.sequence(at(role_key(numbers["seed"], "pool"), number))
+    config = trial.config
+    sequence = task.sequence(at(trial.key("pool"), number))
     chosen = number % len(config.hops)
     kinds = jnp.array([config.kinds.index(hops) for hops in config.hops], dtype=jnp.int32)
     answers = jnp.stack([task.hop(sequence, hops).reshape(-1) for hops in config.hops])
@@ -118,11 +122,12 @@ def batch_loss(config: Encoder, model: Transformer, lessons: Lesson) -> Float[Ar
     return jnp.mean(losses[:, :counted])
 
 
-def measure(config: Encoder, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Encoder], state: State, key, t) -> dict[str, Array]:
     """Loss and accuracy of every tested hop on fresh sequences (at the supervised positions)."""
-    task = task_of(config, numbers)
+    config = trial.config
+    task = task_of(trial)
     counted = config.task.tokens if config.supervise == "all" else config.task.alphabet
-    keys = jax.vmap(partial(at, role_key(numbers["seed"], "test")))(jnp.arange(config.test_sequences, dtype=jnp.int32))
+    keys = jax.vmap(partial(at, trial.key("test")))(jnp.arange(config.test_sequences, dtype=jnp.int32))
     sequences = jax.vmap(task.sequence)(keys)
 
     def of_kind(kind):

@@ -25,7 +25,7 @@ class Way(NamedTuple):
     zero(model) -> total
     key_query[t](task, model, total, sequences, queries) -> total        one function a key-query step
     readout(task, model, total, sequences, queries, t) -> total          t is traced
-    apply(numbers, model, total, t) -> (model after the step, largest |eta gradient| of each key-query matrix)
+    apply(trial, model, total, t) -> (model after the step, largest |eta gradient| of each key-query matrix)
     """
 
     zero: Callable[..., Any]
@@ -113,11 +113,11 @@ def soft(config: Descent) -> Way:
 
         return total._replace(readout=total.readout + jax.grad(total_loss)(model.readout))
 
-    def apply(numbers, model: AttentionOnly, total: Sums, t):
-        rate = numbers["rate"] / config.samples
+    def apply(trial, model: AttentionOnly, total: Sums, t):
+        rate = trial.config.rate / config.samples
         values = model.values
         if values is not None:
-            values = tuple(V - rate * numbers["values.rate"] * G for V, G in zip(values, total.values, strict=True))
+            values = tuple(V - rate * trial.config.values.rate * G for V, G in zip(values, total.values, strict=True))
         stepped = replace(
             model,
             key_query=tuple(W - rate * G for W, G in zip(model.key_query, total.key_query, strict=True)),
@@ -163,8 +163,8 @@ def counted(config: Descent) -> Way:
     def add_readout(task: Composition, model, total: Tables, sequences, queries, t) -> Tables:
         return total._replace(letters=integer.add_letters(total.letters, plan, task.hidden, sequences, queries, t))
 
-    def apply(numbers, model: AttentionOnly, total: Tables, t):
-        rate, beta0 = numbers["rate"], numbers["beta0"]
+    def apply(trial, model: AttentionOnly, total: Tables, t):
+        rate, beta0 = trial.config.rate, trial.config.beta0
         steps = [rate * integer.key_query_gradient(one, task.alphabet, beta0, config.samples) for one in total.pairs]
         key_query = [W - step for W, step in zip(model.key_query, steps, strict=False)]
         gradient = integer.readout_gradient(total.letters, t, beta0, config.samples)

@@ -16,7 +16,7 @@ from stairwise.papers.composition import integer
 from stairwise.papers.composition.config import Threshold
 from stairwise.papers.composition.task import ideal_attention, ideal_stream
 from stairwise.papers.composition.train import draw_samples, task_of, test_sequences
-from stairwise.train.keys import role_key
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 SHARED = {"": False, " shared": True}
@@ -34,35 +34,37 @@ def threshold(config: Threshold) -> list[Stage]:
     return [
         Stage(
             name="count",
-            init=partial(init, config),
-            tick=partial(tick, config),
+            init=init,
+            tick=tick,
             max_ticks=config.ticks[-1],
-            measure=partial(measure, config),
+            measure=measure,
             measure_at=config.ticks,
-            finish=lambda numbers, state, key: (None, {}),
+            finish=lambda trial, state, key: (None, {}),
         )
     ]
 
 
-def init(config: Threshold, numbers, carry, key) -> State:
-    layers = range(config.task.layers)
-    return State([integer.no_counts(layer, config.task.tokens) for layer in layers], jnp.int32(0))
+def init(trial: RunningTrial[Threshold], carry, key) -> State:
+    layers = range(trial.config.task.layers)
+    return State([integer.no_counts(layer, trial.config.task.tokens) for layer in layers], jnp.int32(0))
 
 
-def tick(config: Threshold, numbers, state: State, key, t) -> State:
-    task, plan = task_of(config.task, numbers), config.task.plan
-    samples = draw_samples(task, role_key(numbers["seed"], "training"), t * config.block, config.block)
+def tick(trial: RunningTrial[Threshold], state: State, key, t) -> State:
+    config = trial.config
+    task, plan = task_of(config.task, trial), config.task.plan
+    samples = draw_samples(task, trial.key("training"), t * config.block, config.block)
     counts = [integer.add_pairs(one, plan, layer, task.hidden, *samples) for layer, one in enumerate(state.counts)]
     return State(counts, state.samples + config.block)
 
 
-def measure(config: Threshold, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Threshold], state: State, key, t) -> dict[str, Array]:
     """For every layer, over all tokens of fresh sequences: how often the largest logit is wrong, and the least margin.
 
     Margins (right key minus best other) are in units of 1/(kN^2), where the population's are N-1 or so.
     """
-    task, sizes = task_of(config.task, numbers), config.task
-    sequences = test_sequences(config, numbers)
+    config = trial.config
+    task, sizes = task_of(config.task, trial), config.task
+    sequences = test_sequences(trial)
     metrics: dict[str, Array] = {"samples": state.samples}
     for layer, counts in enumerate(state.counts):
         estimate = signal(counts, sizes.alphabet, state.samples)

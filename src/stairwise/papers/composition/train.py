@@ -26,7 +26,8 @@ from stairwise.papers.composition.evaluate import evaluate, leak_by_layer
 from stairwise.papers.composition.model import AttentionOnly, untrained
 from stairwise.papers.composition.rules import Way, counted, soft
 from stairwise.papers.composition.task import Composition, draw_hidden, ideal_attention, ideal_stream
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 Sequences = Integer[Array, "samples blocks alphabet"]
@@ -67,17 +68,17 @@ def unfinished(config: Descent, carry: tuple[AttentionOnly, Array]) -> bool:
 def _stage(config: Descent, name: str, way: Way, *, guarded: bool, when=None) -> Stage:
     ticks = config.ticks * config.turns
 
-    def init(numbers, carry, key) -> State:
-        model, taken = (start(config, numbers), jnp.int32(0)) if carry is None else carry
+    def init(trial, carry, key) -> State:
+        model, taken = (start(trial), jnp.int32(0)) if carry is None else carry
         updates = jnp.zeros(config.task.layers, dtype=jnp.float32)
         return State(model, way.zero(model), updates, taken, jnp.float32(0), jnp.bool_(True))
 
-    def tick(numbers, state: State, key, t) -> State:
+    def tick(trial, state: State, key, t) -> State:
         # a stage that starts the run has one clock for the whole group, which keeps branches real; a later one cannot
         turn = state.taken if when is not None else t // config.ticks
         if guarded:
-            state = jax.lax.cond(t % config.ticks == 0, partial(look, config, numbers, turn), lambda s: s, state)
-        add = partial(add_block, config, way, numbers, turn, t)
+            state = jax.lax.cond(t % config.ticks == 0, partial(look, trial, turn), lambda s: s, state)
+        add = partial(add_block, way, trial, turn, t)
         if not guarded and when is None:
             return add(state)
         return jax.lax.cond(state.sound & (turn < config.turns), add, lambda s: s, state)
@@ -87,29 +88,31 @@ def _stage(config: Descent, name: str, way: Way, *, guarded: bool, when=None) ->
         init=init,
         tick=tick,
         max_ticks=ticks,
-        measure=partial(measure, config),
+        measure=measure,
         measure_at=tuple(range(0, ticks + 1, config.ticks)),
-        snapshot=partial(snapshot, config),
+        snapshot=snapshot,
         snapshot_at=tuple(range(0, ticks + 1, config.ticks)),
-        finish=partial(finish, config),
+        finish=finish,
         when=when,
     )
 
 
-def look(config: Descent, numbers, turn, state: State) -> State:
+def look(trial: RunningTrial[Descent], turn, state: State) -> State:
     """The guard: how much do the layers leak on which the coming step builds?"""
-    sequences, _ = samples(config, numbers, turn, 0, min(config.guard_sequences, config.samples))
-    leaks = leak_by_layer(state.model, task_of(config.task, numbers), sequences)
+    config = trial.config
+    sequences, _ = samples(trial, turn, 0, min(config.guard_sequences, config.samples))
+    leaks = leak_by_layer(state.model, task_of(config.task, trial), sequences)
     below = jnp.arange(config.task.layers, dtype=jnp.int32) < (turn + 1) // 2
     leak = jnp.max(leaks, where=below, initial=0.0)
     return state._replace(leak=leak, sound=state.sound & (leak <= config.saturation))
 
 
-def add_block(config: Descent, way: Way, numbers, turn, t, state: State) -> State:
+def add_block(way: Way, trial: RunningTrial[Descent], turn, t, state: State) -> State:
     """One block of samples; the last one of a step takes it."""
+    config = trial.config
     place = t % config.ticks
-    sequences, queries = samples(config, numbers, turn, place * config.block, config.block)
-    task, layer = task_of(config.task, numbers), layer_of(config, turn)
+    sequences, queries = samples(trial, turn, place * config.block, config.block)
+    task, layer = task_of(config.task, trial), layer_of(config, turn)
 
     def key_query(t: int, state: State):
         return way.key_query[t](task, state.model, state.total, sequences, queries)
@@ -122,28 +125,29 @@ def add_block(config: Descent, way: Way, numbers, turn, t, state: State) -> Stat
     total = jax.lax.switch(jnp.where(is_readout(config, turn), len(branches) - 1, chosen), branches, state)
 
     def take(state: State) -> State:
-        model, updates = way.apply(numbers, state.model, state.total, layer)
+        model, updates = way.apply(trial, state.model, state.total, layer)
         return State(model, way.zero(model), updates, state.taken + 1, state.leak, state.sound)
 
     return jax.lax.cond(place == config.ticks - 1, take, lambda s: s, state._replace(total=total))
 
 
-def measure(config: Descent, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Descent], state: State, key, t) -> dict[str, Array]:
     """Every head and layer on fresh sequences, and the size of the last updates."""
-    metrics = evaluate(state.model, task_of(config.task, numbers), test_sequences(config, numbers))
+    metrics = evaluate(state.model, task_of(trial.config.task, trial), test_sequences(trial))
     metrics |= {f"update layer {layer + 1}": size for layer, size in enumerate(state.updates)}
     return metrics | {"leak below": state.leak, "steps taken": state.taken}
 
 
-def snapshot(config: Descent, numbers, state: State) -> dict[str, Array]:
+def snapshot(trial: RunningTrial[Descent], state: State) -> dict[str, Array]:
     """Attention of every layer where all sigma_i are the identity: what is left to see is the hidden permutations."""
-    attention = state.model.attention(plain_sequence(config.task))
+    attention = state.model.attention(plain_sequence(trial.config.task))
     return {"attention": jnp.stack(attention).astype(jnp.float16)}
 
 
-def finish(config: Descent, numbers, state: State, key):
+def finish(trial: RunningTrial[Descent], state: State, key):
     """What goes on, and what is stored: weights, hidden permutations, and where `snapshot` should see attention."""
-    hidden, plan = hidden_of(config.task, numbers), config.task.plan
+    config = trial.config
+    hidden, plan = hidden_of(config.task, trial), config.task.plan
     keys = ideal_attention(plan, hidden, ideal_stream(plan, hidden, plain_sequence(config.task)))
     arrays = weights(state.model) | {"hidden": hidden, "ideal attention": keys}
     return (state.model, state.taken), arrays
@@ -181,12 +185,12 @@ def batch_of(config: Descent, turn):
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
-def hidden_of(task: Task, numbers) -> Integer[Array, "blocks alphabet"]:
+def hidden_of(task: Task, trial) -> Integer[Array, "blocks alphabet"]:
     """The hidden permutations: given, or drawn from the seed."""
     if task.hidden:
         return jnp.array(task.hidden, dtype=jnp.int32).reshape(task.blocks, task.alphabet)
     moved = None if task.moved == ALL else task.moved
-    return draw_hidden(role_key(numbers["seed"], "hidden"), task.blocks, task.alphabet, moved)
+    return draw_hidden(trial.key("hidden"), task.blocks, task.alphabet, moved)
 
 
 def plain_sequence(task: Task) -> Integer[Array, "blocks alphabet"]:
@@ -194,29 +198,31 @@ def plain_sequence(task: Task) -> Integer[Array, "blocks alphabet"]:
     return jnp.broadcast_to(jnp.arange(task.alphabet, dtype=jnp.int32), (task.blocks, task.alphabet))
 
 
-def task_of(task: Task, numbers) -> Composition:
-    return Composition(hidden_of(task, numbers))
+def task_of(task: Task, trial) -> Composition:
+    return Composition(hidden_of(task, trial))
 
 
-def start(config: Descent, numbers) -> AttentionOnly:
+def start(trial: RunningTrial[Descent]) -> AttentionOnly:
     """The untrained model."""
+    config = trial.config
     task = config.task
     codes = None
     if config.embedding == "compact":
-        codes = compact_codes(moves(hidden_of(task, numbers)), task.moved, constant=True)
-    values = start_values(config, numbers) if config.values.free else None
-    return untrained(task.plan, task.blocks, task.alphabet, numbers["beta0"], values=values, codes=codes)
+        codes = compact_codes(moves(hidden_of(task, trial)), task.moved, constant=True)
+    values = start_values(trial) if config.values.free else None
+    return untrained(task.plan, task.blocks, task.alphabet, config.beta0, values=values, codes=codes)
 
 
-def start_values(config: Descent, numbers) -> tuple[Float[Array, "width width"], ...]:
+def start_values(trial: RunningTrial[Descent]) -> tuple[Float[Array, "width width"], ...]:
     """V = c I + Gaussian of entry variance noise^2/(kN), one a layer."""
+    config = trial.config
     tokens = config.task.tokens
-    key = role_key(numbers["seed"], "values")
+    key = trial.key("values")
 
     def draw(layer: int) -> Float[Array, "width width"]:
         noise = jax.random.normal(at(key, layer), (tokens, tokens), dtype=jnp.float32)
         identity = jnp.eye(tokens, dtype=jnp.float32)
-        return numbers["values.scale"] * identity + numbers["values.noise"] * tokens**-0.5 * noise
+        return config.values.scale * identity + config.values.noise * tokens**-0.5 * noise
 
     return tuple(draw(layer) for layer in range(config.task.layers))
 
@@ -245,10 +251,10 @@ def stored_model(config: Descent, arrays: dict[str, Any]) -> AttentionOnly:
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-def samples(config: Descent, numbers, turn, first, count: int) -> tuple[Sequences, Integer[Array, " samples"]]:
+def samples(trial: RunningTrial[Descent], turn, first, count: int) -> tuple[Sequences, Integer[Array, " samples"]]:
     """Sequences and queries number first..first+count-1 of the batch that a step sees."""
-    key = at(role_key(numbers["seed"], "training"), batch_of(config, turn))
-    return draw_samples(task_of(config.task, numbers), key, first, count)
+    key = at(trial.key("training"), batch_of(trial.config, turn))
+    return draw_samples(task_of(trial.config.task, trial), key, first, count)
 
 
 def draw_samples(
@@ -260,7 +266,7 @@ def draw_samples(
     return jax.vmap(one)(first + jnp.arange(count, dtype=jnp.int32))
 
 
-def test_sequences(config: Any, numbers) -> Sequences:
+def test_sequences(trial: RunningTrial[Any]) -> Sequences:
     """The sequences of the evaluation, which no training step sees."""
-    key = role_key(numbers["seed"], "test")
-    return draw_samples(task_of(config.task, numbers), key, 0, config.test_sequences)[0]
+    key = trial.key("test")
+    return draw_samples(task_of(trial.config.task, trial), key, 0, trial.config.test_sequences)[0]

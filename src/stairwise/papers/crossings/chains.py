@@ -44,9 +44,9 @@ class Lesson(NamedTuple):
 Draw = Callable[[PRNGKeyArray], Chain]
 
 
-def parity(task: ParityTask, numbers) -> Draw:
+def parity(task: ParityTask, trial) -> Draw:
     """The parity of a seed's secret bits."""
-    problem = problem_of(task, numbers)
+    problem = problem_of(task, trial.seed)
 
     def draw(key: PRNGKeyArray) -> Chain:
         tokens = problem.tokens(fresh_bits(key, task)).astype(jnp.int32)
@@ -55,9 +55,9 @@ def parity(task: ParityTask, numbers) -> Draw:
     return draw
 
 
-def composition(task: CompositionTask, numbers) -> Draw:
+def composition(task: CompositionTask, trial) -> Draw:
     """A letter's way through the blocks, from the first on."""
-    maps = task_of(task, numbers)
+    maps = task_of(task, trial)
 
     def draw(key: PRNGKeyArray) -> Chain:
         sequence = maps.sequence(role(key, "sequence"))
@@ -68,7 +68,7 @@ def composition(task: CompositionTask, numbers) -> Draw:
     return draw
 
 
-def lego(task: LegoTask, numbers) -> Draw:
+def lego(task: LegoTask, trial) -> Draw:
     """LEGO's predicates in order, three tokens each, the first answer, and the values of the others."""
     chains = make_task(task)
 

@@ -27,34 +27,34 @@ class Learning(NamedTuple):
 
 def in_looks(
     *,
-    init: Callable[[Mapping[str, Array]], Any],
-    loss: Callable[[Mapping[str, Array], Any, Array], Float[Array, ""]],
-    look: Callable[[Mapping[str, Array], Any], Mapping[str, Float[Array, ""]]],
+    init: Callable[[Any], Any],
+    loss: Callable[[Any, Any, Array], Float[Array, ""]],
+    look: Callable[[Any, Any], Mapping[str, Float[Array, ""]]],
     steps: int,
     looks: int,
     threshold: float,
     measure_at: tuple[int, ...],
     stop: bool,
 ) -> Stage:
-    """A tick is `steps` steps of Adam at numbers["rate"] and a look; `stop` ends the run at its first success.
+    """A tick is `steps` steps of Adam at `trial.config.rate` and a look; `stop` ends the run at its first success.
 
-    init(numbers) -> model;  loss(numbers, model, number) of the batch that step `number` sees;
-    look(numbers, model) -> metrics, of which "accuracy" must reach the threshold.
+    init(trial) -> model;  loss(trial, model, number) of the batch that step `number` sees;
+    look(trial, model) -> metrics, of which "accuracy" must reach the threshold.
     """
 
-    def start(numbers, carry, key) -> Learning:
-        model = init(numbers)
-        return Learning(model, ADAM.init(model), look(numbers, model), FirstPassage.start())
+    def start(trial, carry, key) -> Learning:
+        model = init(trial)
+        return Learning(model, ADAM.init(model), look(trial, model), FirstPassage.start())
 
-    def tick(numbers, state: Learning, key, t) -> Learning:
+    def tick(trial, state: Learning, key, t) -> Learning:
         def step(place, trained):
             model, memory = trained
-            gradient = jax.grad(lambda model: loss(numbers, model, t * steps + place))(model)
+            gradient = jax.grad(lambda model: loss(trial, model, t * steps + place))(model)
             updates, memory = ADAM.update(gradient, memory)
-            return jax.tree.map(lambda p, u: p - numbers["rate"] * u, model, updates), memory
+            return jax.tree.map(lambda p, u: p - trial.config.rate * u, model, updates), memory
 
         model, memory = jax.lax.fori_loop(0, steps, step, (state.model, state.memory))
-        found = look(numbers, model)
+        found = look(trial, model)
         return Learning(model, memory, found, state.hit.update(found["accuracy"] >= threshold, t + 1))
 
     return Stage(
@@ -62,7 +62,7 @@ def in_looks(
         init=start,
         tick=tick,
         max_ticks=looks,
-        measure=lambda numbers, state, key, t: {**state.found, "hit": state.hit.tick},
+        measure=lambda trial, state, key, t: {**state.found, "hit": state.hit.tick},
         measure_at=measure_at,
-        done=(lambda numbers, state: state.hit.reached) if stop else None,
+        done=(lambda trial, state: state.hit.reached) if stop else None,
     )

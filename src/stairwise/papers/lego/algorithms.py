@@ -6,7 +6,7 @@ the stage began; only attention moves, and only the loss of one answer is used.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,9 +19,8 @@ from stairwise.papers.lego import ffn, reduced
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants, Doubling, FeatureRun, Reduced
 from stairwise.papers.lego.theory import lengths
 from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
-
-Numbers = dict[str, Any]
 
 
 def real():
@@ -40,13 +39,14 @@ class FeatureState(NamedTuple):
     arrival: FirstPassage
 
 
-def value_token(config: FeatureRun, numbers: Numbers) -> ffn.ValueToken:
+def value_token(trial: RunningTrial[FeatureRun]) -> ffn.ValueToken:
     """The token that a config means, with b = sigma_0 log d."""
+    config = trial.config
     size = np.log(config.vocabulary)
     table = jnp.asarray(config.group.table, dtype=jnp.int32)
     others = float(config.vocabulary - config.group.values)
-    clip = numbers["network.clip_factor"] * size
-    return ffn.ValueToken(table, clip, numbers["sigma0"] * size, numbers["network.rho"], others, config.network.power)
+    clip = config.network.clip_factor * size
+    return ffn.ValueToken(table, clip, config.sigma0 * size, config.network.rho, others, config.network.power)
 
 
 def features(config: FeatureRun) -> list[Stage]:
@@ -54,32 +54,33 @@ def features(config: FeatureRun) -> list[Stage]:
     return [
         Stage(
             name="features",
-            init=partial(_features_init, config),
-            tick=partial(_features_tick, config),
+            init=_features_init,
+            tick=_features_tick,
             max_ticks=config.steps,
-            measure=partial(_features_measure, config),
+            measure=_features_measure,
             measure_at=every(max(1, config.steps // config.points), config.steps),
-            finish=partial(_features_finish, config),
+            finish=_features_finish,
         )
     ]
 
 
-def _features_init(config: FeatureRun, numbers: Numbers, carry, key) -> FeatureState:
-    token = value_token(config, numbers)
-    start = token.start(key, config.neurons, numbers["sigma0"], real())
+def _features_init(trial: RunningTrial[FeatureRun], carry, key) -> FeatureState:
+    config = trial.config
+    token = value_token(trial)
+    start = token.start(key, config.neurons, config.sigma0, real())
     shape = (config.group.values, config.neurons, config.group.values)
     return FeatureState(start, start, FirstPassage.start(shape))
 
 
-def _features_tick(config: FeatureRun, numbers: Numbers, state: FeatureState, key, t) -> FeatureState:
-    token = value_token(config, numbers)
-    moved = token.descended(state.features, numbers["rate"], config.scale)
+def _features_tick(trial: RunningTrial[FeatureRun], state: FeatureState, key, t) -> FeatureState:
+    token = value_token(trial)
+    moved = token.descended(state.features, trial.config.rate, trial.config.scale)
     arrived = ffn.emergence(moved, token.fibers) > token.clip / 2
     return FeatureState(moved, state.start, state.arrival.update(arrived, t + 1))
 
 
-def _features_measure(config: FeatureRun, numbers: Numbers, state: FeatureState, key, t) -> dict[str, Array]:
-    token = value_token(config, numbers)
+def _features_measure(trial: RunningTrial[FeatureRun], state: FeatureState, key, t) -> dict[str, Array]:
+    token = value_token(trial)
     shape = ffn.shape(token, state.features)
     means = {
         "V(g)/B": shape.action,
@@ -100,8 +101,8 @@ def _features_measure(config: FeatureRun, numbers: Numbers, state: FeatureState,
     }
 
 
-def _features_finish(config: FeatureRun, numbers: Numbers, state: FeatureState, key):
-    token = value_token(config, numbers)
+def _features_finish(trial: RunningTrial[FeatureRun], state: FeatureState, key):
+    token = value_token(trial)
     shape = ffn.shape(token, state.features)
     kept = {"start": ffn.emergence(state.start, token.fibers), "end": ffn.emergence(state.features, token.fibers)}
     return None, {**kept, "arrival": state.arrival.tick, "winner": shape.winner, "floor": token.floor()}
@@ -120,9 +121,10 @@ class AttentionState(NamedTuple):
     label_accuracy: Float[Array, ""]
 
 
-def network_of(config: Reduced, numbers: Numbers) -> reduced.IdealValues:
+def network_of(trial: RunningTrial[Reduced]) -> reduced.IdealValues:
+    config = trial.config
     constants: Constants = config.network
-    factor, rho = numbers["network.clip_factor"], numbers["network.rho"]
+    factor, rho = config.network.clip_factor, config.network.rho
     return reduced.ideal_values(config.group, config.variables, factor, rho, constants.power)
 
 
@@ -140,11 +142,11 @@ def _stepped(network: reduced.IdealValues, state: AttentionState, rate, variable
     return _settled(network, state._replace(scores=scores))
 
 
-def _attention_tick(config: Reduced, numbers: Numbers, state: AttentionState, key, t) -> AttentionState:
-    return _stepped(network_of(config, numbers), state, numbers["rate"], config.variables)
+def _attention_tick(trial: RunningTrial[Reduced], state: AttentionState, key, t) -> AttentionState:
+    return _stepped(network_of(trial), state, trial.config.rate, trial.config.variables)
 
 
-def _attention_measure(config: Reduced, length: int, numbers: Numbers, state: AttentionState, key, t):
+def _attention_measure(length: int, trial, state: AttentionState, key, t):
     near, far, own, past = reduced.shares(state.scores, length, 2)
     named = dict(zip("abce", state.scores, strict=True))
     stalled = (jnp.max(jnp.abs(state.gradient)) == 0).astype(state.loss.dtype)
@@ -158,38 +160,39 @@ def _attention_measure(config: Reduced, length: int, numbers: Numbers, state: At
     }
 
 
-def stopping_loss(config: AttentionRun, numbers: Numbers) -> Float[Array, ""] | float:
+def stopping_loss(trial: RunningTrial[AttentionRun]) -> Float[Array, ""] | float:
     """The loss below which a run ends."""
+    config = trial.config
     size = np.log(config.vocabulary)
     if config.stop == "power":
-        return jnp.exp(-numbers["exponent"] * size)
-    factor = numbers["network.clip_factor"]
+        return jnp.exp(-config.exponent * size)
+    factor = config.network.clip_factor
     return jnp.exp(lengths.window_log_loss(factor, factor * size))
 
 
 def attention(config: AttentionRun) -> list[Stage]:
     """Descent of a, b, c, e from 0 on the exact population of chains of two."""
 
-    def init(numbers: Numbers, carry, key) -> AttentionState:
+    def init(trial, carry, key) -> AttentionState:
         populations = tuple(reduced.two_steps(config.group, step) for step in config.supervised)
         zero = jnp.zeros(4, dtype=real())
         empty = AttentionState(zero, zero[0], zero, populations, jnp.ones((), dtype=real()))
-        return _settled(network_of(config, numbers), empty)
+        return _settled(network_of(trial), empty)
 
-    def done(numbers: Numbers, state: AttentionState):
-        return state.loss < stopping_loss(config, numbers)
+    def done(trial, state: AttentionState):
+        return state.loss < stopping_loss(trial)
 
-    def finish(numbers: Numbers, state: AttentionState, key):
-        found = rollouts(config, network_of(config, numbers), state.scores, config.lengths, key)
+    def finish(trial, state: AttentionState, key):
+        found = rollouts(config, network_of(trial), state.scores, config.lengths, key)
         return None, {"scores": state.scores, "lengths": jnp.asarray(config.lengths, dtype=jnp.int32), **found}
 
     return [
         Stage(
             name="attention",
             init=init,
-            tick=partial(_attention_tick, config),
+            tick=_attention_tick,
             max_ticks=config.steps,
-            measure=partial(_attention_measure, config, 2),
+            measure=partial(_attention_measure, 2),
             measure_at=every(max(1, config.steps // config.points), config.steps),
             done=None if config.stop == "never" else done,
             finish=finish,
@@ -219,8 +222,8 @@ def doubling(config: Doubling) -> list[Stage]:
 def _doubling_stage(config: Doubling, k: int) -> Stage:
     length = 2**k
 
-    def init(numbers: Numbers, carry, key) -> AttentionState:
-        network, zero = network_of(config, numbers), jnp.zeros(4, dtype=real())
+    def init(trial, carry, key) -> AttentionState:
+        network, zero = network_of(trial), jnp.zeros(4, dtype=real())
         if k == 1:
             population, accuracy = reduced.two_steps(config.group, 2), jnp.ones((), dtype=real())
         else:
@@ -228,11 +231,11 @@ def _doubling_stage(config: Doubling, k: int) -> Stage:
         scores = zero if carry is None else carry
         return _settled(network, AttentionState(scores, zero[0], zero, (population,), accuracy))
 
-    def done(numbers: Numbers, state: AttentionState):
-        return state.loss < jnp.exp(-numbers["exponent"] * np.log(config.vocabulary))
+    def done(trial, state: AttentionState):
+        return state.loss < jnp.exp(-trial.config.exponent * np.log(config.vocabulary))
 
-    def finish(numbers: Numbers, state: AttentionState, key):
-        network = network_of(config, numbers)
+    def finish(trial, state: AttentionState, key):
+        network = network_of(trial)
         tested = tuple(length * factor for factor in (1, 2, 4, 8))
         steps = jnp.arange(1, length + 1, dtype=jnp.int32)
         eps = jax.vmap(lambda step: _missed(state.scores, length, step))(steps)
@@ -242,9 +245,9 @@ def _doubling_stage(config: Doubling, k: int) -> Stage:
     return Stage(
         name=f"L={length}",
         init=init,
-        tick=partial(_attention_tick, config),
+        tick=_attention_tick,
         max_ticks=config.most_steps,
-        measure=partial(_attention_measure, config, length),
+        measure=partial(_attention_measure, length),
         measure_at=every(5, config.most_steps),
         done=done,
         finish=finish,

@@ -20,9 +20,9 @@ from stairwise.papers.lego.config.dynamics import Curriculum
 from stairwise.papers.lego.model import VALUE, SparseScores, Transformer
 from stairwise.papers.lego.task import Chain, Lego, lego
 from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
-Numbers = dict[str, Any]
 FLOOR = 1e-4  # from this loss on a position's steps shrink in proportion
 
 
@@ -43,10 +43,11 @@ def _chains(task: Lego, key, batch: int) -> Chain:
     return jax.vmap(lambda b: task.sample(at(key, b)))(jnp.arange(batch, dtype=jnp.int32))
 
 
-def _transformer(config: Curriculum, numbers: Numbers, weights: Array, scores: SparseScores) -> Transformer:
+def _transformer(trial: RunningTrial[Curriculum], weights: Array, scores: SparseScores) -> Transformer:
+    config = trial.config
     size = np.log(config.task.vocabulary)
-    clip = numbers["network.clip_factor"] * size
-    return Transformer(weights, scores, numbers["sigma0"] * size, clip, numbers["network.rho"], config.network.power)
+    clip = config.network.clip_factor * size
+    return Transformer(weights, scores, config.sigma0 * size, clip, config.network.rho, config.network.power)
 
 
 # --- stage 1 ----------------------------------------------------------------------------------------------------------
@@ -56,14 +57,14 @@ def _ffn_stage(config: Curriculum) -> Stage:
     task = lego(config.task.action, config.task.variables, 1)
     zero = partial(SparseScores.zero, task.vocabulary)
 
-    def init(numbers: Numbers, carry, key) -> State:
+    def init(trial, carry, key) -> State:
         shape = (models.SLOTS, task.vocabulary, models.SLOTS, task.vocabulary, config.neurons)
         dtype = jnp.asarray(0.0).dtype
-        weights = numbers["sigma0"] * jax.random.normal(role(key, "weights"), shape, dtype=dtype)
+        weights = trial.config.sigma0 * jax.random.normal(role(key, "weights"), shape, dtype=dtype)
         return State(weights, None, jnp.zeros(models.SLOTS, dtype=dtype))
 
-    def losses(numbers: Numbers, weights: Array, chains: Chain) -> Float[Array, " positions"]:
-        network = _transformer(config, numbers, weights, zero(weights.dtype))
+    def losses(trial, weights: Array, chains: Chain) -> Float[Array, " positions"]:
+        network = _transformer(trial, weights, zero(weights.dtype))
 
         def one(chain: Chain):
             clauses = task.clauses(chain)
@@ -71,24 +72,24 @@ def _ffn_stage(config: Curriculum) -> Stage:
 
         return jnp.mean(jax.vmap(one)(chains), axis=0)
 
-    def tick(numbers: Numbers, state: State, key, t) -> State:
+    def tick(trial, state: State, key, t) -> State:
         chains = _chains(task, key, config.batch)
 
         def total(weights):
-            each = losses(numbers, weights, chains)
+            each = losses(trial, weights, chains)
             return jnp.sum(each), each
 
         gradient, each = jax.grad(total, has_aux=True)(state.trained)
         largest = jnp.max(jnp.abs(gradient), axis=(0, 1, 3, 4))
-        step = numbers["ffn_rate"] * jnp.minimum(each / FLOOR, 1) / jnp.maximum(largest, jnp.finfo(each.dtype).tiny)
+        step = trial.config.ffn_rate * jnp.minimum(each / FLOOR, 1) / jnp.maximum(largest, jnp.finfo(each.dtype).tiny)
         return State(state.trained - step[:, None, None] * gradient, None, each)
 
-    def measure(numbers: Numbers, state: State, key, t):
-        found = losses(numbers, state.trained, _chains(task, key, 4 * config.batch))
+    def measure(trial, state: State, key, t):
+        found = losses(trial, state.trained, _chains(task, key, 4 * config.batch))
         return {f"token {i + 1}": value for i, value in enumerate(found)}
 
-    def finish(numbers: Numbers, state: State, key):
-        network = _transformer(config, numbers, state.trained, zero(state.trained.dtype))
+    def finish(trial, state: State, key):
+        network = _transformer(trial, state.trained, zero(state.trained.dtype))
         return state.trained, {f"untrained {name}": row for name, row in _tests(config, network, key).items()}
 
     return Stage(
@@ -103,32 +104,32 @@ def _ffn_stage(config: Curriculum) -> Stage:
 def _attention_stage(config: Curriculum) -> Stage:
     task = lego(config.task.action, config.task.variables, config.task.length)
 
-    def init(numbers: Numbers, carry, key) -> State:
+    def init(trial, carry, key) -> State:
         zero = SparseScores.zero(task.vocabulary, carry.dtype)
         return State(zero, carry, jnp.zeros(1, dtype=carry.dtype))
 
-    def network(numbers: Numbers, state: State) -> Transformer:
-        return _transformer(config, numbers, state.fixed, state.trained)
+    def network(trial, state: State) -> Transformer:
+        return _transformer(trial, state.fixed, state.trained)
 
-    def loss(numbers: Numbers, scores: SparseScores, state: State, chains: Chain) -> Float[Array, ""]:
-        whole = network(numbers, state._replace(trained=scores)).only(VALUE)
+    def loss(trial, scores: SparseScores, state: State, chains: Chain) -> Float[Array, ""]:
+        whole = network(trial, state._replace(trained=scores)).only(VALUE)
         each = jax.vmap(lambda chain: models.loss(whole, task, chain, steps=(1, 2)))(chains)
         return jnp.mean(each)
 
-    def tick(numbers: Numbers, state: State, key, t) -> State:
+    def tick(trial, state: State, key, t) -> State:
         chains = _chains(task, key, config.batch)
-        value, gradient = jax.value_and_grad(loss, argnums=1)(numbers, state.trained, state, chains)
-        rate = numbers["attention_rate"] * task.variables / jnp.maximum(value, jnp.finfo(value.dtype).tiny)
+        value, gradient = jax.value_and_grad(loss, argnums=1)(trial, state.trained, state, chains)
+        rate = trial.config.attention_rate * task.variables / jnp.maximum(value, jnp.finfo(value.dtype).tiny)
         moved = jax.tree.map(lambda q, g: q - rate * g, state.trained, gradient)
         return State(moved, state.fixed, value[None])
 
-    def measure(numbers: Numbers, state: State, key, t):
-        value = loss(numbers, state.trained, state, _chains(task, key, 4 * config.batch))
+    def measure(trial, state: State, key, t):
+        value = loss(trial, state.trained, state, _chains(task, key, 4 * config.batch))
         return {"loss": value, **_diagonals(task, state.trained)}
 
-    def finish(numbers: Numbers, state: State, key):
+    def finish(trial, state: State, key):
         blocks = {"Q43": state.trained.predicate, "Q44": state.trained.answer}
-        return None, {**_tests(config, network(numbers, state), key), **blocks}
+        return None, {**_tests(config, network(trial, state), key), **blocks}
 
     return Stage(
         "two steps", init, tick, config.attention_steps, measure,

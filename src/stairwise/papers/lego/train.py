@@ -30,6 +30,7 @@ from stairwise.papers.lego.evaluate import (
 from stairwise.papers.lego.rollout import roll_out
 from stairwise.papers.lego.task import Chain, Lego, lego
 from stairwise.train.keys import at, role, role_key
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 LABELLED_AT_ONCE = 512  # sentences that a stage labels side by side when it begins
@@ -53,39 +54,44 @@ class State(NamedTuple):
 
 def training(config: Practical) -> list[Stage]:
     """The one stage of training at the task's length."""
-    return [base_stage(config, "lessons.", "train")]
+    return [base_stage(config, "train")]
 
 
 def self_training(config: SelfTraining) -> list[Stage]:
     """True labels at the first length, then one stage a length with labels by the decoder of the stage before."""
-    first = base_stage(config.base, "base.lessons.", f"L={config.base.task.length}")
+    first = base_stage(config.base, f"L={config.base.task.length}").on(lambda config: config.base)
     return [first, *(own_stage(config, length) for length in config.lengths)]
 
 
-def base_stage(config: Practical, prefix: str, name: str) -> Stage:
-    lessons = config.lessons
+def base_stage(config: Practical, name: str) -> Stage:
+    """Training on true labels; `config` is the structure, `trial.config` has the numbers."""
 
-    def init(numbers, carry, key) -> State:
+    def init(trial, carry, key) -> State:
         return fresh_memory(make_decoder(config, role(key, "model")))
 
-    def tick(numbers, state: State, key, t) -> State:
-        sentences = draw_sentences(config, numbers["seed"], numbers[f"{prefix}pool"], key, t)
-        peak, final = numbers[f"{prefix}learning_rate"], numbers[f"{prefix}final_rate"]
-        return adam_step(config, state, key, sentences, rate(peak, final, lessons.warm_up, lessons.steps, t))
+    def tick(trial, state: State, key, t) -> State:
+        lessons = trial.config.lessons
+        sentences = draw_sentences(config, trial.seed, lessons.pool, key, t)
+        step = rate(lessons.learning_rate, lessons.final_rate, lessons.warm_up, lessons.steps, t)
+        return adam_step(config, state, key, sentences, step)
 
     return Stage(
         name=name,
         init=init,
         tick=tick,
-        max_ticks=lessons.steps,
-        measure=partial(measure, config),
-        measure_at=every(config.measure_every, lessons.steps)[1:],
-        finish=partial(finish, config),
+        max_ticks=config.lessons.steps,
+        measure=measure,
+        measure_at=every(config.measure_every, config.lessons.steps)[1:],
+        finish=finish,
     )
 
 
 def draw_sentences(
-    config: Practical, seed: Integer[Array, ""], pool: Integer[Array, ""], key: PRNGKeyArray, t: Integer[Array, ""]
+    config: Practical,
+    seed: Integer[Array, ""],
+    pool: int | Integer[Array, ""],
+    key: PRNGKeyArray,
+    t: Integer[Array, ""],
 ) -> Integer[Array, "batch clauses 5"]:
     """The batch of step t: some of the pool's sentences, or (pool = 0) sentences that never come again."""
     batch, task = config.lessons.batch, make_task(config.task)
@@ -102,34 +108,37 @@ def own_stage(config: SelfTraining, length: int) -> Stage:
     base = config.base
     task = make_task(base.task, length)
 
-    def init(numbers, carry, key) -> State:
-        label = partial(own_labels, base, carry, task, pool_key(numbers))
+    def init(trial, carry, key) -> State:
+        label = partial(own_labels, base, carry, task, pool_key(trial))
         numbered = jnp.arange(config.pool, dtype=jnp.int32)
         labels, right = jax.lax.map(label, numbered, batch_size=min(LABELLED_AT_ONCE, config.pool))
         exact, step = share(jnp.all(right, axis=1)), share(right)
         return fresh_memory(carry)._replace(labels=labels, label_exact=exact, label_step=step)
 
-    def tick(numbers, state: State, key, t) -> State:
+    def tick(trial, state: State, key, t) -> State:
         drawn = jax.random.randint(key, (config.batch,), 0, config.pool, dtype=jnp.int32)
 
         def sentence(n: Integer[Array, ""]) -> Integer[Array, "clauses 5"]:
             assert state.labels is not None
-            return task.bootstrapped(task.example(pool_key(numbers), n), state.labels[n])
+            return task.bootstrapped(task.example(pool_key(trial), n), state.labels[n])
 
-        step = rate(numbers["learning_rate"], numbers["final_rate"], config.warm_up, config.steps, t)
+        step = rate(trial.config.learning_rate, trial.config.final_rate, config.warm_up, config.steps, t)
         return adam_step(base, state, key, jax.vmap(sentence)(drawn), step)
 
-    def pool_key(numbers) -> PRNGKeyArray:
-        return role_key(numbers["seed"], f"sentences of length {length}")
+    def on_base(trial: RunningTrial[SelfTraining]) -> RunningTrial[Practical]:
+        return RunningTrial(trial.config.base, trial.seed)
+
+    def pool_key(trial) -> PRNGKeyArray:
+        return trial.key(f"sentences of length {length}")
 
     return Stage(
         name=f"L={length}",
         init=init,
         tick=tick,
         max_ticks=config.steps,
-        measure=partial(measure, base),
+        measure=lambda trial, *more: measure(on_base(trial), *more),
         measure_at=(config.steps,),
-        finish=partial(finish, base),
+        finish=lambda trial, *more: finish(on_base(trial), *more),
     )
 
 
@@ -175,7 +184,7 @@ def batch_loss(
 
 
 def rate(
-    peak: Float[Array, ""], final: Float[Array, ""], warm_up: int, steps: int, t: Integer[Array, ""]
+    peak: float | Float[Array, ""], final: float | Float[Array, ""], warm_up: int, steps: int, t: Integer[Array, ""]
 ) -> Float[Array, ""]:
     """Linear warm-up, then a cosine from the peak to `final` times the peak."""
     done = jnp.clip((t - warm_up) / max(1, steps - warm_up), 0, 1)
@@ -216,17 +225,18 @@ def fresh_memory(model: Any) -> State:
     return State(model, ADAM.init(model), jnp.float32(0))
 
 
-def fresh_chains(config: Practical, numbers, purpose: str, length: int, count: int) -> tuple[Chain, Any]:
+def fresh_chains(trial: RunningTrial[Practical], purpose: str, length: int, count: int) -> tuple[Chain, Any]:
     """Chains that no training step sees, and a key for the places of each where these are random."""
-    key = role_key(numbers["seed"], purpose)
+    key = trial.key(purpose)
     keys = jax.vmap(partial(at, key))(jnp.arange(count, dtype=jnp.int32))
-    chains = jax.vmap(make_task(config.task, length).sample)(keys)
-    return chains, jax.vmap(partial(place_key, config))(keys)
+    chains = jax.vmap(make_task(trial.config.task, length).sample)(keys)
+    return chains, jax.vmap(partial(place_key, trial.config))(keys)
 
 
-def measure(config: Practical, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Practical], state: State, key, t) -> dict[str, Array]:
     """The last batch's loss, every test length on the same fresh sentences, and how good the labels were."""
-    chains, keys = fresh_chains(config, numbers, "test", config.longest, config.test_sequences)
+    config = trial.config
+    chains, keys = fresh_chains(trial, "test", config.longest, config.test_sequences)
     task = make_task(config.task, config.longest)
     tested = rolled_out(state.model, task, chains, config.test_lengths, keys)
     metrics: dict[str, Array] = {"loss": state.loss}
@@ -241,12 +251,13 @@ def measure(config: Practical, numbers, state: State, key, t) -> dict[str, Array
     return metrics
 
 
-def finish(config: Practical, numbers, state: State, key) -> tuple[Any, dict[str, Array]]:
+def finish(trial: RunningTrial[Practical], state: State, key) -> tuple[Any, dict[str, Array]]:
     """The decoder goes on; kept are its mean attention at some lengths and, if asked for, its weights."""
+    config = trial.config
     arrays = weights(state.model) if config.keep_weights else {}
     if not config.map_lengths:
         return state.model, arrays
-    chains, keys = fresh_chains(config, numbers, "attention", max(config.map_lengths), config.map_sequences)
+    chains, keys = fresh_chains(trial, "attention", max(config.map_lengths), config.map_sequences)
     for length in config.map_lengths:
         task = make_task(config.task, length)
         order = task.predicate_order(key)

@@ -1,7 +1,6 @@
 """The same training with the decoder kept: its weights are stored beside what was measured, and can be exported."""
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,17 +13,18 @@ from stairwise.papers.parity_cot.config.training import Training
 from stairwise.papers.parity_cot.decoder import make_decoder
 from stairwise.papers.parity_cot.task import Layout
 from stairwise.papers.parity_cot.train import State, finish, training
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 
 def training_kept(config: Training) -> list[Stage]:
     """The one stage of `training`, which also hands over its decoder."""
     (stage,) = training(config)
-    return [dataclasses.replace(stage, finish=partial(finish_kept, config))]
+    return [dataclasses.replace(stage, finish=finish_kept)]
 
 
-def finish_kept(config: Training, numbers, state: State, key) -> tuple[None, dict[str, Array]]:
-    carry, arrays = finish(config, numbers, state, key)
+def finish_kept(trial: RunningTrial[Training], state: State, key) -> tuple[None, dict[str, Array]]:
+    carry, arrays = finish(trial, state, key)
     return carry, arrays | {name_of(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(state.model)}
 
 

@@ -34,7 +34,8 @@ from stairwise.nn.attention import attention_mask
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot.config.language import Reading
 from stairwise.papers.parity_cot.corpus import Parts, tokenise
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 # what is measured of each head: on which text, over which tokens
@@ -69,12 +70,12 @@ def reading(config: Reading) -> list[Stage]:
     return [
         Stage(
             name="train",
-            init=partial(init, config),
-            tick=partial(tick, config, train),
+            init=init,
+            tick=partial(tick, train),
             max_ticks=config.steps,
-            measure=partial(measure, config, held_out),
+            measure=partial(measure, held_out),
             measure_at=every(config.measure_every, config.steps),
-            finish=partial(finish, config, held_out),
+            finish=partial(finish, held_out),
         )
     ]
 
@@ -98,18 +99,20 @@ def compose(parts: Parts, length: int, problem, reasoner, with_reasoning) -> Tex
     return Text(tokens, ends[0], ends[1], ends[2])
 
 
-def own_text(config: Reading, parts: Parts, numbers, problem) -> Text:
+def own_text(parts: Parts, trial: RunningTrial[Reading], problem) -> Text:
     """A problem as this trial reads it: a function of the seed and the problem alone."""
-    key = at(role_key(numbers["seed"], "format"), problem)
+    config = trial.config
+    key = at(trial.key("format"), problem)
     draws = jax.random.uniform(key, (2,), dtype=jnp.float32)
-    reasoner = jnp.where(draws[1] < numbers["own"], problem, parts.partner[problem])
-    return compose(parts, config.corpus.length, problem, reasoner, draws[0] < numbers["reasoning"])
+    reasoner = jnp.where(draws[1] < config.own, problem, parts.partner[problem])
+    return compose(parts, config.corpus.length, problem, reasoner, draws[0] < config.reasoning)
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def init(config: Reading, numbers, carry, key) -> State:
+def init(trial: RunningTrial[Reading], carry, key) -> State:
+    config = trial.config
     model: Any = Transformer(
         vocab=config.corpus.vocabulary,
         width=config.width,
@@ -117,7 +120,7 @@ def init(config: Reading, numbers, carry, key) -> State:
         heads=config.heads,
         causal=True,
         positions="rotary",
-        std=numbers["std"],
+        std=config.std,
         compute_dtype=config.precision,
         key=role(key, "model"),
     )
@@ -129,20 +132,22 @@ def gradient_transform() -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b1=0.9, b2=0.99, eps=1e-8))
 
 
-def rate(config: Reading, numbers, t) -> Float[Array, ""]:
+def rate(trial: RunningTrial[Reading], t) -> Float[Array, ""]:
     """Up linearly over the first 5 % of the steps, then down linearly to 0."""
+    config = trial.config
     rising = max(1, config.steps // 20)
     falling = max(1, config.steps - rising)
-    return numbers["learning_rate"] * jnp.minimum((t + 1) / rising, (config.steps - t) / falling).astype(jnp.float32)
+    return config.learning_rate * jnp.minimum((t + 1) / rising, (config.steps - t) / falling).astype(jnp.float32)
 
 
-def tick(config: Reading, parts: Parts, numbers, state: State, key, t) -> State:
+def tick(parts: Parts, trial: RunningTrial[Reading], state: State, key, t) -> State:
     """One step of Adam on the mean loss of all tokens in a batch of problems, drawn alike in every arm."""
+    config = trial.config
     problems = jax.random.randint(key, (config.batch,), 0, len(parts.starts), dtype=jnp.int32)
-    texts = jax.vmap(partial(own_text, config, parts, numbers))(problems)
+    texts = jax.vmap(partial(own_text, parts, trial))(problems)
     loss, gradient = jax.value_and_grad(batch_loss)(state.model, texts)
     direction, memory = gradient_transform().update(gradient, state.optimizer)
-    step = rate(config, numbers, t)
+    step = rate(trial, t)
     model = jax.tree.map(lambda parameter, change: parameter - step * change, state.model, direction)
     return State(model, memory, loss)
 
@@ -165,14 +170,16 @@ def token_losses(
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
-def look(config: Reading, parts: Parts, numbers, model: Transformer) -> dict[str, Array]:
+def look(parts: Parts, trial: RunningTrial[Reading], model: Transformer) -> dict[str, Array]:
     """Losses, the result's accuracy, and every head's entropies [look, layer, head], means over the held-out problems.
 
     The loss of a token and whether the whole result is predicted right are those of the trial's own kind of text.
     """
 
+    config = trial.config
+
     def one(problem):
-        texts = own_text(config, parts, numbers, problem), compose(parts, config.corpus.length, problem, problem, True)
+        texts = own_text(parts, trial, problem), compose(parts, config.corpus.length, problem, problem, True)
         both = jax.vmap(partial(read, model))(jax.tree.map(lambda *two: jnp.stack(two), *texts))  # compiled once
         own, cot = (jax.tree.map(itemgetter(k), both) for k in range(2))
         heads = [cot["min"], cot["mean"], own["min"], own["mean"], own["min question"], own["mean question"]]
@@ -202,12 +209,12 @@ def read(model: Transformer, text: Text) -> dict[str, Array]:
     } | entropies
 
 
-def measure(config: Reading, parts: Parts, numbers, state: State, key, t) -> dict[str, Array]:
-    found = look(config, parts, numbers, state.model)
+def measure(parts: Parts, trial: RunningTrial[Reading], state: State, key, t) -> dict[str, Array]:
+    found = look(parts, trial, state.model)
     heads = jnp.mean(found.pop("heads"), axis=(1, 2))
     return {"train loss": state.loss} | found | {name: heads[k] for k, name in enumerate(LOOKS)}
 
 
-def finish(config: Reading, parts: Parts, numbers, state: State, key):
+def finish(parts: Parts, trial: RunningTrial[Reading], state: State, key):
     """Every head at the end; the weights are not kept."""
-    return None, {"heads": look(config, parts, numbers, state.model)["heads"]}
+    return None, {"heads": look(parts, trial, state.model)["heads"]}

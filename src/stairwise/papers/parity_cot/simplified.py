@@ -85,7 +85,7 @@ def draw_start(key: PRNGKeyArray, neurons: int, queries: int, paired: bool) -> B
     return jnp.concatenate([drawn[:neurons]] * 2) if paired else drawn
 
 
-def start(positive: Bool[Array, "neurons queries 2"], positions: int, scale: Float[Array, ""]) -> Coefficients:
+def start(positive: Bool[Array, "neurons queries 2"], positions: int, scale: float | Float[Array, ""]) -> Coefficients:
     """A = 0, W[:, d:] = 0 and W[r, :d] = sum of nu_{r,i,b} e_{i,b} over the last positions, nu = +-scale."""
     neurons, queries, _ = positive.shape
     dtype = jnp.result_type(float)

@@ -5,7 +5,6 @@ each step's label with its secret bit into W, step 2 turns it into attention, st
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +18,7 @@ from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.simplified import Coefficients, Tables
 from stairwise.papers.parity_cot.task import Problem, fresh_bits, problem_of, wrong_steps
 from stairwise.train.keys import at, role, role_key
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 STEPS = 3
@@ -52,14 +52,14 @@ def three_steps(config: ThreeSteps) -> list[Stage]:
     return [
         Stage(
             name="steps",
-            init=partial(init, config),
-            tick=partial(tick, config),
+            init=init,
+            tick=tick,
             max_ticks=points[-1],
-            measure=partial(measure, config),
+            measure=measure,
             measure_at=points,
-            snapshot=partial(snapshot, config),
+            snapshot=snapshot,
             snapshot_at=points,
-            finish=lambda numbers, state, key: (None, {"secret": state.setting.secret}),
+            finish=lambda trial, state, key: (None, {"secret": state.setting.secret}),
         )
     ]
 
@@ -67,36 +67,38 @@ def three_steps(config: ThreeSteps) -> list[Stage]:
 # --- rates ------------------------------------------------------------------------------------------------------------
 
 
-def rates(config: ThreeSteps, numbers) -> Float[Array, " steps"]:
+def rates(trial: RunningTrial[ThreeSteps]) -> Float[Array, " steps"]:
     """eta0 = eta1 and eta2.
 
     practical  eta0 = sqrt(128 m T^2 Lambda), so that the last step's logit on its secret bit becomes about Lambda, and
                eta2 = shift m eps
     literal    Assumption 2: eta0 = m eps sqrt(B) / (100 ln(n/delta)), eta2 = 4 k eps / 3
     """
-    m, scale = config.neurons, numbers["scale"]
+    config = trial.config
+    m, scale = config.neurons, config.scale
     if config.rates == "literal":
-        eta0 = m * scale * math.sqrt(config.batch) / (100 * jnp.log(config.task.inputs / numbers["failure"]))
+        eta0 = m * scale * math.sqrt(config.batch) / (100 * jnp.log(config.task.inputs / config.failure))
         eta2 = 4 * config.task.size * scale / 3
     else:
-        eta0 = config.positions * jnp.sqrt(128 * m * numbers["logit"])
-        eta2 = numbers["shift"] * m * scale
+        eta0 = config.positions * jnp.sqrt(128 * m * config.logit)
+        eta2 = config.shift * m * scale
     return jnp.stack([eta0, eta0, eta2]).astype(jnp.result_type(float))
 
 
 # --- the problem that a seed means ------------------------------------------------------------------------------------
 
 
-def setting_of(config: ThreeSteps, numbers) -> Setting:
+def setting_of(trial: RunningTrial[ThreeSteps]) -> Setting:
     """The secret, the embeddings and the start of a trial."""
-    seed, atoms = numbers["seed"], 2 * config.positions
+    config = trial.config
+    seed, atoms = trial.seed, 2 * config.positions
     if config.embedding == "orthonormal":
         gram = jnp.eye(atoms, dtype=jnp.result_type(float))
     else:
         signs = simplified.draw_signs(role_key(seed, "embedding"), atoms, config.width)
         gram = simplified.gram_of(signs, config.width)
     positive = simplified.draw_start(role_key(seed, "start"), config.neurons, config.queries, config.paired)
-    return Setting(problem_of(config.task, numbers), gram, positive)
+    return Setting(problem_of(config.task, trial.seed), gram, positive)
 
 
 def draw_tokens(
@@ -115,20 +117,21 @@ def draw_tokens(
 # --- one step ---------------------------------------------------------------------------------------------------------
 
 
-def init(config: ThreeSteps, numbers, carry: Any, key: PRNGKeyArray) -> State:
-    setting = setting_of(config, numbers)
-    weights = simplified.start(setting.positive, config.positions, numbers["scale"])
+def init(trial: RunningTrial[ThreeSteps], carry: Any, key: PRNGKeyArray) -> State:
+    setting = setting_of(trial)
+    weights = simplified.start(setting.positive, trial.config.positions, trial.config.scale)
     return State(setting, weights, jax.tree.map(jnp.zeros_like, weights.tables(setting.gram)))
 
 
-def tick(config: ThreeSteps, numbers, state: State, key: PRNGKeyArray, t) -> State:
+def tick(trial: RunningTrial[ThreeSteps], state: State, key: PRNGKeyArray, t) -> State:
     """Add a block; the last block of a step also takes it."""
+    config = trial.config
     setting, weights, total = state
-    tokens = draw_tokens(config, setting.problem, numbers["task.noise"], config.block, key)
+    tokens = draw_tokens(config, setting.problem, config.task.noise, config.block, key)
     block = gradient(config.loss, setting.positive, weights.tables(setting.gram), tokens)
     total = jax.tree.map(lambda a, b: a + b / config.blocks, total, block)
     last = (t + 1) % config.blocks == 0
-    rate = jnp.where(last, rates(config, numbers)[t // config.blocks], 0)
+    rate = jnp.where(last, rates(trial)[t // config.blocks], 0)
     return State(setting, moved(weights, total, rate), jax.tree.map(lambda x: jnp.where(last, 0, x), total))
 
 
@@ -182,15 +185,16 @@ def batch_outputs(
 # --- what is measured -------------------------------------------------------------------------------------------------
 
 
-def test_tokens(config: ThreeSteps, numbers, problem: Problem) -> Int8[Array, "count tokens"]:
+def test_tokens(trial: RunningTrial[ThreeSteps], problem: Problem) -> Int8[Array, "count tokens"]:
     """Fresh sequences without noise, the same at every step."""
-    return draw_tokens(config, problem, 0.0, config.test_sequences, role_key(numbers["seed"], "test"))
+    return draw_tokens(trial.config, problem, 0.0, trial.config.test_sequences, trial.key("test"))
 
 
-def measure(config: ThreeSteps, numbers, state: State, key: PRNGKeyArray, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[ThreeSteps], state: State, key: PRNGKeyArray, t) -> dict[str, Array]:
     """On fresh sequences, and with a chain of thought also over all inputs."""
+    config = trial.config
     setting, tables = state.setting, state.weights.tables(state.setting.gram)
-    tokens = test_tokens(config, numbers, setting.problem)
+    tokens = test_tokens(trial, setting.problem)
     out, agreeing = batch_outputs(tables, setting.positive, tokens)
     labels = tokens[:, config.task.inputs + 1 :]
     right = (out > 0) == (labels == 1)
@@ -222,9 +226,9 @@ def over_all_inputs(
     }
 
 
-def snapshot(config: ThreeSteps, numbers, state: State) -> dict[str, Array]:
+def snapshot(trial: RunningTrial[ThreeSteps], state: State) -> dict[str, Array]:
     """Mean attention of every supervised position over some test sequences."""
     tables = state.weights.tables(state.setting.gram)
-    tokens = test_tokens(config, numbers, state.setting.problem)[:SHOWN, :-1]
-    weights = jax.vmap(lambda one: simplified.attention(tables.scores, one, config.task.inputs))(tokens)
+    tokens = test_tokens(trial, state.setting.problem)[:SHOWN, :-1]
+    weights = jax.vmap(lambda one: simplified.attention(tables.scores, one, trial.config.task.inputs))(tokens)
     return {"attention": jnp.mean(weights, axis=0)}

@@ -5,13 +5,10 @@ s_{i-1} (s_0 = 0) and s_K is the parity. Without it: x_0 ... x_{n-1}, 0, s with 
 token is only ever a label. All that depends on the secret is one matrix, `absorbs`, so k, g and the secret itself are
 traced, and one compiled program serves them all.
 
->>> problem = problem_of(Task(5, 3, secret=(0, 1, 3)), {"seed": 0})
+>>> problem = problem_of(Task(5, 3, secret=(0, 1, 3)), 0)
 >>> problem.tokens(jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)).tolist()
 [0, 1, 0, 1, 0, 0, 0, 1, 0]
 """
-
-from collections.abc import Mapping
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -83,13 +80,12 @@ class Problem(eqx.Module):
         return wanted.at[self.layout.lead :, : self.absorbs.shape[1]].set(self.absorbs)
 
 
-def problem_of(task: Task, numbers: Mapping[str, Any]) -> Problem:
-    """The secret that a seed means; k, g are those of the config where they are not numbers of the trial."""
-    size, absorbed = numbers.get("task.size", task.size), numbers.get("task.absorbed", task.absorbed)
-    secret = secret_of(task, role_key(numbers["seed"], "secret"), size)
+def problem_of(task: Task, seed: int | Integer[Array, ""]) -> Problem:
+    """The secret that a seed means; the sizes k and g may be traced."""
+    secret = secret_of(task, role_key(seed, "secret"), task.size)
     place = jnp.arange(task.room, dtype=jnp.int32)
     steps = task.room if task.cot else 1
-    turn = place // absorbed if task.cot else jnp.zeros_like(place)
+    turn = place // task.absorbed if task.cot else jnp.zeros_like(place)
     here = secret[:, None] == jnp.arange(task.inputs, dtype=jnp.int32)  # (place, input)
     now = turn[:, None] == jnp.arange(steps, dtype=jnp.int32)  # (place, step)
     absorbs = jnp.any(now[:, :, None] & here[:, None, :], axis=0)

@@ -22,6 +22,7 @@ from stairwise.papers.parity_cot.evaluate import accuracy, head_facts, head_metr
 from stairwise.papers.parity_cot.task import Layout, Problem, fresh_bits, pool_bits, problem_of, secret_of, wrong_steps
 from stairwise.tasks.shuffle import shuffled
 from stairwise.train.keys import at, role_key
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 
@@ -48,15 +49,15 @@ def training(config: Training) -> list[Stage]:
     return [
         Stage(
             name="train",
-            init=partial(init, config),
-            tick=partial(tick, config),
+            init=init,
+            tick=tick,
             max_ticks=config.looks,
-            measure=partial(measure, config),
+            measure=measure,
             measure_at=points,
-            snapshot=partial(snapshot, config),
+            snapshot=snapshot,
             snapshot_at=points if config.watch else (),
-            done=lambda numbers, state: state.hit.reached & (state.left < 1),
-            finish=partial(finish, config),
+            done=lambda trial, state: state.hit.reached & (state.left < 1),
+            finish=finish,
         )
     ]
 
@@ -77,16 +78,18 @@ def doublings(last: int, points: int) -> tuple[int, ...]:
 # --- data: functions of the seed and of counters ----------------------------------------------------------------------
 
 
-def validation_tokens(config: Training, numbers, problem: Problem) -> Int8[Array, "sequences tokens"]:
+def validation_tokens(trial: RunningTrial[Training], problem: Problem) -> Int8[Array, "sequences tokens"]:
     """The last inputs of the pool, whose first ones may be trained on."""
-    key = role_key(numbers["seed"], "pool")
+    config = trial.config
+    key = trial.key("pool")
     index = config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32)
     return jax.vmap(lambda i: problem.tokens(pool_bits(key, config.task, i)))(index)
 
 
-def training_tokens(config: Training, numbers, problem: Problem, number) -> Int8[Array, " tokens"]:
+def training_tokens(trial: RunningTrial[Training], problem: Problem, number) -> Int8[Array, " tokens"]:
     """Sequence `number` of the training: a fresh input, or one of a set that every epoch shuffles anew."""
-    seed, size = numbers["seed"], jnp.asarray(numbers["samples"], dtype=jnp.int32)
+    config = trial.config
+    seed, size = trial.seed, jnp.asarray(config.samples, dtype=jnp.int32)
     fresh = at(role_key(seed, "fresh"), number)
     epoch, place = jnp.divmod(number, jnp.maximum(size, 1))
     index = shuffled(at(role_key(seed, "epoch"), epoch), place, jnp.maximum(size, 1))
@@ -94,17 +97,18 @@ def training_tokens(config: Training, numbers, problem: Problem, number) -> Int8
     bits = jnp.where(size == 0, fresh_bits(fresh, config.task), repeated)
     # noise belongs to the example: a repeated one is wrong in the same places every time
     example = jnp.where(size == 0, number, index.astype(jnp.int32))
-    wrong = wrong_steps(at(role_key(seed, "noise"), example), problem, numbers["task.noise"])
+    wrong = wrong_steps(at(role_key(seed, "noise"), example), problem, config.task.noise)
     return problem.tokens(bits, wrong)
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def init(config: Training, numbers, carry, key) -> State:
+def init(trial: RunningTrial[Training], carry, key) -> State:
+    config = trial.config
     length = Layout.of(config.task).length
-    model: Any = make_decoder(config.decoder, length, numbers["decoder.std"], role_key(numbers["seed"], "model"))
-    left = jnp.asarray(numbers["past"], dtype=jnp.int32) + 1
+    model: Any = make_decoder(config.decoder, length, config.decoder.std, trial.key("model"))
+    left = jnp.asarray(config.past, dtype=jnp.int32) + 1
     model, memory = in_dtype((model, optax.scale_by_adam().init(model)), "float32")
     return State(model, memory, FirstPassage.start(), left, jnp.float32(0), jnp.float32(0))
 
@@ -118,28 +122,30 @@ def model_of(config: Training, state: State) -> Transformer:
     return in_dtype(state.model, config.decoder.parameters)
 
 
-def tick(config: Training, numbers, state: State, key, t) -> State:
+def tick(trial: RunningTrial[Training], state: State, key, t) -> State:
     """The steps up to the next evaluation, and the evaluation."""
+    config = trial.config
     steps = config.look // config.batch
-    problem = problem_of(config.task, numbers)
+    problem = problem_of(config.task, trial.seed)
 
     def one(number, trained):
-        return step(config, numbers, problem, trained, t * steps + number)
+        return step(trial, problem, trained, t * steps + number)
 
     trained = in_dtype((state.model, state.memory), config.decoder.parameters)
     model, memory, loss = jax.lax.fori_loop(0, steps, one, (*trained, state.loss))
-    exact = accuracy(model, problem, validation_tokens(config, numbers, problem), config.batch)["exact match"]
-    hit = state.hit.update(exact >= numbers["threshold"], (t + 1) * config.look)
+    exact = accuracy(model, problem, validation_tokens(trial, problem), config.batch)["exact match"]
+    hit = state.hit.update(exact >= config.threshold, (t + 1) * config.look)
     model, memory = in_dtype((model, memory), "float32")
     return State(model, memory, hit, state.left - hit.reached, exact, loss)
 
 
-def step(config: Training, numbers, problem: Problem, trained, number):
+def step(trial: RunningTrial[Training], problem: Problem, trained, number):
     """One step of Adam on one batch; `number` counts steps from the start of training."""
+    config = trial.config
     model, memory, _ = trained
     which = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-    tokens = jax.vmap(partial(training_tokens, config, numbers, problem))(which)
-    dropped = at(role_key(numbers["seed"], "dropout"), number)
+    tokens = jax.vmap(partial(training_tokens, trial, problem))(which)
+    dropped = at(trial.key("dropout"), number)
 
     def loss_of(model):
         logits = logits_of(model, problem.layout, tokens, dropped)
@@ -149,14 +155,15 @@ def step(config: Training, numbers, problem: Problem, trained, number):
     if config.clip > 0:
         gradient = clipped(gradient, config.clip)
     updates, memory = optax.scale_by_adam().update(gradient, memory)
-    rate = rate_at(config, numbers, number)
+    rate = rate_at(trial, number)
     updates = jax.tree.map(lambda u: (-rate * u).astype(u.dtype), updates)
     return optax.apply_updates(model, updates), memory, loss.astype(jnp.float32)
 
 
-def rate_at(config: Training, numbers, number):
+def rate_at(trial: RunningTrial[Training], number):
     """The learning rate of a step: constant, or falling linearly over the whole budget."""
-    return numbers["rate"] * (1 - numbers["decay"] * number / config.steps)
+    config = trial.config
+    return config.rate * (1 - config.decay * number / config.steps)
 
 
 def clipped(gradient: Any, largest: float) -> Any:
@@ -167,10 +174,11 @@ def clipped(gradient: Any, largest: float) -> Any:
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
-def measure(config: Training, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Training], state: State, key, t) -> dict[str, Array]:
     """Accuracy and losses, the sample complexity (-1 while unknown), and facts about every head."""
-    problem = problem_of(config.task, numbers)
-    tokens = validation_tokens(config, numbers, problem)
+    config = trial.config
+    problem = problem_of(config.task, trial.seed)
+    tokens = validation_tokens(trial, problem)
     model = model_of(config, state)
     found = accuracy(model, problem, tokens, config.batch) | {"hit": state.hit.tick}
     found["loss"] = jnp.where(t == 0, found["validation loss"], state.loss)  # there is no batch before the first
@@ -179,20 +187,21 @@ def measure(config: Training, numbers, state: State, key, t) -> dict[str, Array]
     return found | head_metrics(model, problem, tokens[: config.attention])
 
 
-def snapshot(config: Training, numbers, state: State) -> dict[str, Array]:
+def snapshot(trial: RunningTrial[Training], state: State) -> dict[str, Array]:
     """The mean attention of the supervised rows."""
-    problem = problem_of(config.task, numbers)
-    tokens = validation_tokens(config, numbers, problem)[: config.attention]
+    config = trial.config
+    problem = problem_of(config.task, trial.seed)
+    tokens = validation_tokens(trial, problem)[: config.attention]
     return {"attention": head_facts(model_of(config, state), problem, tokens)["attention"]}
 
 
-def finish(config: Training, numbers, state: State, key):
+def finish(trial: RunningTrial[Training], state: State, key):
     """The secret in the order of the chain; attention of the supervised rows, averaged and of one sequence."""
-    size = numbers.get("task.size", config.task.size)
-    kept = {"secret": secret_of(config.task, role_key(numbers["seed"], "secret"), size)}
+    config = trial.config
+    kept = {"secret": secret_of(config.task, trial.key("secret"), config.task.size)}
     if config.attention > 0:
-        problem = problem_of(config.task, numbers)
-        first = validation_tokens(config, numbers, problem)[0]
-        kept |= snapshot(config, numbers, state)
+        problem = problem_of(config.task, trial.seed)
+        first = validation_tokens(trial, problem)[0]
+        kept |= snapshot(trial, state)
         kept["attention of one"] = step_attention(model_of(config, state), problem, first)
     return None, kept

@@ -24,7 +24,8 @@ from stairwise.papers.parity_onestep.model import Filter, PositionalAttention
 from stairwise.papers.parity_onestep.quantise import quantise
 from stairwise.tasks.decomposition import Tree, balanced, chain
 from stairwise.tasks.parity import draw_subset
-from stairwise.train.keys import at, role_key
+from stairwise.train.keys import at
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 
@@ -47,14 +48,14 @@ def descent(config: Descent) -> list[Stage]:
     return [
         Stage(
             name="descent",
-            init=precise(partial(init, config)),
-            tick=precise(partial(tick, config)),
+            init=precise(init),
+            tick=precise(tick),
             max_ticks=last,
-            measure=precise(partial(measure, config)),
+            measure=precise(measure),
             measure_at=points,
-            snapshot=lambda numbers, state: {"W": state.W, "gates": state.gates},
+            snapshot=lambda trial, state: {"W": state.W, "gates": state.gates},
             snapshot_at=() if config.steps == 1 else points,
-            finish=precise(partial(finish, config)),
+            finish=precise(finish),
         )
     ]
 
@@ -72,14 +73,14 @@ def precise(function: Callable[..., Any]) -> Callable[..., Any]:
 # --- the problem that a seed means ------------------------------------------------------------------------------------
 
 
-def tree_of(config: Descent, numbers) -> Tree:
-    """The secret's decomposition; d and k are numbers of the trial where the task is padded."""
-    task = config.task
-    bits, size = numbers.get("task.bits", task.bits), numbers.get("task.size", task.size)
+def tree_of(trial: RunningTrial[Descent]) -> Tree:
+    """The secret's decomposition; d and k are traced where the task is padded."""
+    task = trial.config.task
+    bits, size = task.bits, task.size
     if task.subset:
         leaves = jnp.array(sorted(task.subset), dtype=jnp.int32)
     else:
-        leaves = draw_subset(role_key(numbers["seed"], "secret"), task.slots, task.leaves, bits, size)
+        leaves = draw_subset(trial.key("secret"), task.slots, task.leaves, bits, size)
     return {"balanced": balanced, "chain": chain}[task.tree](leaves, bits, size, task.slots)
 
 
@@ -91,51 +92,54 @@ def model_of(config: Descent, tree: Tree, W: Float[Array, "tokens nodes"]) -> Po
     return PositionalAttention(W, tree, link_of(config), config.mask)
 
 
-def samples_of(config: Descent, numbers, tree: Tree, block):
+def samples_of(trial: RunningTrial[Descent], tree: Tree, block):
     """Block number `block` of the training samples, and which of them are among the n of their step."""
-    tokens = gradient.draw_block(at(role_key(numbers["seed"], "samples"), block), tree, config.block)
+    config = trial.config
+    tokens = gradient.draw_block(at(trial.key("samples"), block), tree, config.block)
     number = (block % config.blocks) * config.block + jnp.arange(config.block, dtype=jnp.int32)
     return tokens, (number < config.samples).astype(tokens.dtype)
 
 
-def test_tokens(config: Descent, numbers, tree: Tree) -> Float[Array, "tokens samples"]:
+def test_tokens(trial: RunningTrial[Descent], tree: Tree) -> Float[Array, "tokens samples"]:
     """Fresh inputs with their true tokens, of which a roll-out sees the inputs only."""
-    return gradient.draw_block(role_key(numbers["seed"], "test"), tree, config.test_inputs)
+    return gradient.draw_block(trial.key("test"), tree, trial.config.test_inputs)
 
 
-def gates_of(config: Descent, numbers, model: PositionalAttention) -> Bool[Array, " levels"]:
+def gates_of(trial: RunningTrial[Descent], model: PositionalAttention) -> Bool[Array, " levels"]:
     """Which levels the filter leaves open under the current weights."""
-    chosen, count = config.augmentation, numbers["augmentation.inputs"]
+    config = trial.config
+    chosen, count = config.augmentation, config.augmentation.inputs
     if config.mask == "causal":  # no filter here
         return jnp.ones(model.tree.levels, dtype=bool)
     if chosen.source == "training":
-        tokens, count = samples_of(config, numbers, model.tree, 0)[0], min(config.block, config.samples)
+        tokens, count = samples_of(trial, model.tree, 0)[0], min(config.block, config.samples)
     else:
-        tokens = gradient.draw_block(role_key(numbers["seed"], "augmented"), model.tree, chosen.room)
-    filter = Filter(numbers["augmentation.eps0"], chosen.reading, numbers["augmentation.propagate"])
+        tokens = gradient.draw_block(trial.key("augmented"), model.tree, chosen.room)
+    filter = Filter(config.augmentation.eps0, chosen.reading, config.augmentation.propagate)
     return model.gates(tokens[: model.tree.slots].T, filter, count)
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
 
 
-def init(config: Descent, numbers, carry, key) -> State:
-    tree = tree_of(config, numbers)
+def init(trial: RunningTrial[Descent], carry, key) -> State:
+    tree = tree_of(trial)
     W = jnp.zeros((tree.tokens, tree.nodes), dtype=jnp.float32)
-    gates = gates_of(config, numbers, model_of(config, tree, W))
-    memory = optax.scale_by_adam().init(W) if config.optimizer == "adam" else None
+    gates = gates_of(trial, model_of(trial.config, tree, W))
+    memory = optax.scale_by_adam().init(W) if trial.config.optimizer == "adam" else None
     return State(tree, W, memory, gates, Compensated.zero(W.shape), Compensated.zero(()))
 
 
-def tick(config: Descent, numbers, state: State, key, t) -> State:
+def tick(trial: RunningTrial[Descent], state: State, key, t) -> State:
     """Add one block; the last block of a step also takes the step (a lone step is left to whoever looks)."""
+    config = trial.config
     model = model_of(config, state.tree, state.W)
-    tokens, weights = samples_of(config, numbers, model.tree, t if config.fresh else t % config.blocks)
+    tokens, weights = samples_of(trial, model.tree, t if config.fresh else t % config.blocks)
     sums = contract(config, model, state.gates, tokens, weights)
     state = state._replace(S=state.S.add(sums.S), loss=state.loss.add(sums.loss))
     if config.steps == 1:
         return state
-    return jax.lax.cond((t + 1) % config.blocks == 0, partial(step, config, numbers, t=t), lambda state: state, state)
+    return jax.lax.cond((t + 1) % config.blocks == 0, partial(step, trial, t=t), lambda state: state, state)
 
 
 def contract(config: Descent, model: PositionalAttention, gates, tokens, weights) -> Sums:
@@ -149,42 +153,46 @@ def contract(config: Descent, model: PositionalAttention, gates, tokens, weights
     return gradient.forced(model, tokens, weights)
 
 
-def step(config: Descent, numbers, state: State, t) -> State:
+def step(trial: RunningTrial[Descent], state: State, t) -> State:
     """W <- r[W - eta (gradient)], new gates, and empty sums."""
-    W, memory = stepped(config, numbers, state, config.samples, t // config.blocks)
-    gates = gates_of(config, numbers, model_of(config, state.tree, W))
+    config = trial.config
+    W, memory = stepped(trial, state, config.samples, t // config.blocks)
+    gates = gates_of(trial, model_of(config, state.tree, W))
     return State(state.tree, W, memory, gates, Compensated.zero(W.shape), Compensated.zero(()))
 
 
-def stepped(config: Descent, numbers, state: State, samples, number) -> tuple[Float[Array, "tokens nodes"], Any]:
+def stepped(trial: RunningTrial[Descent], state: State, samples, number) -> tuple[Float[Array, "tokens nodes"], Any]:
     """The weights after step `number`, given the sums over `samples` samples, and the optimiser's memory."""
+    config = trial.config
     model, memory = model_of(config, state.tree, state.W), state.optimizer
     exact = gradient.gradient(model.scores(), state.S.total, samples)
-    direction, rate = asked(config, numbers, model, exact, number), learning_rate(config, numbers, model, exact)
+    direction, rate = asked(trial, model, exact, number), learning_rate(trial, model, exact)
     if config.optimizer == "adam":
         updates, memory = optax.scale_by_adam().update(direction, memory)
-        direction, rate = jnp.asarray(updates), numbers["rate.adam"]
-    W = quantise(state.W - rate * direction, numbers["quantiser.spacing"], numbers["quantiser.bound"])
+        direction, rate = jnp.asarray(updates), config.rate.adam
+    W = quantise(state.W - rate * direction, config.quantiser.spacing, config.quantiser.bound)
     return W, memory
 
 
-def asked(config: Descent, numbers, model: PositionalAttention, exact, number):
+def asked(trial: RunningTrial[Descent], model: PositionalAttention, exact, number):
     """The oracle's answer: the gradient, disturbed by at most C d^(-2-eps/8) where a node looks."""
-    delta = numbers["oracle.strength"] * model.tree.inputs ** (-2 - numbers["rate.eps"] / 8)
+    config = trial.config
+    delta = config.oracle.strength * model.tree.inputs ** (-2 - config.rate.eps / 8)
     if config.oracle.kind == "exact":
         return exact
     if config.oracle.kind == "noisy":
-        disturbed = oracles.noisy(at(role_key(numbers["seed"], "oracle"), number), exact, delta)
+        disturbed = oracles.noisy(at(trial.key("oracle"), number), exact, delta)
     else:
         disturbed = oracles.adversarial(model.tree, exact, delta)
     return jnp.where(model.tree.visible(model.mask), disturbed, 0)
 
 
-def learning_rate(config: Descent, numbers, model: PositionalAttention, exact) -> Float[Array, ""]:
+def learning_rate(trial: RunningTrial[Descent], model: PositionalAttention, exact) -> Float[Array, ""]:
     """eta, such that one step from zero gives the root's children the logit lam (see `Rate`)."""
-    tree, lam = model.tree, numbers["rate.lam"]
+    config = trial.config
+    tree, lam = model.tree, config.rate.lam
     if config.rate.scale == "paper":
-        return numbers["rate.eta0"] * tree.inputs ** (2 + numbers["rate.eps"] / 16)
+        return config.rate.eta0 * tree.inputs ** (2 + config.rate.eps / 16)
     if config.rate.scale == "measured":
         return lam / -jnp.mean(exact[tree.children[tree.root], tree.root])
     seen = tree.visible_count(model.mask)[tree.root].astype(jnp.float32)
@@ -194,35 +202,37 @@ def learning_rate(config: Descent, numbers, model: PositionalAttention, exact) -
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
-def current(config: Descent, numbers, state: State, samples) -> tuple[PositionalAttention, Bool[Array, " levels"]]:
+def current(trial: RunningTrial[Descent], state: State, samples) -> tuple[PositionalAttention, Bool[Array, " levels"]]:
     """The model that the samples so far mean, and its gates."""
+    config = trial.config
     if config.steps > 1:
         return model_of(config, state.tree, state.W), state.gates
-    model = model_of(config, state.tree, stepped(config, numbers, state, samples, 0)[0])
-    return model, gates_of(config, numbers, model)
+    model = model_of(config, state.tree, stepped(trial, state, samples, 0)[0])
+    return model, gates_of(trial, model)
 
 
-def measure(config: Descent, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Descent], state: State, key, t) -> dict[str, Array]:
     """Errors of the roll-out on fresh inputs, and how well W has found the tree."""
+    config = trial.config
     seen = jnp.minimum(t * config.block, config.samples).astype(jnp.float32)
-    model, gates = current(config, numbers, state, seen)
-    found = evaluate(model, gates, test_tokens(config, numbers, model.tree))
-    return found | (step_facts(config, numbers, state, seen) if config.steps == 1 else {})
+    model, gates = current(trial, state, seen)
+    found = evaluate(model, gates, test_tokens(trial, model.tree))
+    return found | (step_facts(trial, state, seen) if config.steps == 1 else {})
 
 
-def step_facts(config: Descent, numbers, state: State, samples) -> dict[str, Array]:
+def step_facts(trial: RunningTrial[Descent], state: State, samples) -> dict[str, Array]:
     """L(0), and the logit lam that the step's eta means to leading order, whatever eta was set by."""
-    model = model_of(config, state.tree, state.W)
+    model = model_of(trial.config, state.tree, state.W)
     exact = gradient.gradient(model.scores(), state.S.total, samples)
-    seen = state.tree.visible_count(config.mask)[state.tree.root].astype(jnp.float32)
-    nominal = learning_rate(config, numbers, model, exact) * 2 * model.link.curvature / seen**2
+    seen = state.tree.visible_count(trial.config.mask)[state.tree.root].astype(jnp.float32)
+    nominal = learning_rate(trial, model, exact) * 2 * model.link.curvature / seen**2
     return {"initial loss": state.loss.total / samples, "nominal logit": nominal}
 
 
-def finish(config: Descent, numbers, state: State, key):
+def finish(trial: RunningTrial[Descent], state: State, key):
     """The final weights, the tree, and the errors on the test inputs."""
-    model, gates = current(config, numbers, state, jnp.float32(config.samples))
-    tokens = test_tokens(config, numbers, model.tree)
+    model, gates = current(trial, state, jnp.float32(trial.config.samples))
+    tokens = test_tokens(trial, model.tree)
     tree = {"children": model.tree.children, "height": model.tree.height, "inputs": model.tree.inputs}
     root = outcome(model, gates, tokens[: model.tree.slots])[model.tree.slots + model.tree.root]
     return None, {

@@ -24,9 +24,10 @@ def solution(config: Solution, seed: int) -> Any:
 
     from stairwise.papers.parity_onestep.model import PositionalAttention
     from stairwise.papers.parity_onestep.train import link_of, tree_of
+    from stairwise.train.loop import RunningTrial
 
     descent = Descent(config.task, config.link, config.mask)
-    tree = tree_of(descent, {"seed": jnp.uint32(seed)})
+    tree = tree_of(RunningTrial(descent, jnp.uint32(seed)))
     W = config.logit * tree.is_child().astype(jnp.float32)
     return PositionalAttention(W, tree, link_of(descent), config.mask)
 

@@ -83,20 +83,20 @@ def train_fcn(config: Fcn) -> list[Stage]:
         keys = jax.vmap(partial(at, key))(jnp.arange(count, dtype=jnp.int32))
         return jnp.mean(jax.vmap(partial(squared_error, net, first_width))(keys))
 
-    def init(numbers, carry, key):
+    def init(trial, carry, key):
         net: Any = FullyConnected(config, key)
         return State(net, optax.scale_by_adam().init(net), jnp.float32(0))
 
-    def tick(numbers, state, key, t):
-        loss, gradient = jax.value_and_grad(mean_error)(state.net, numbers["first_width"], key, config.batch)
+    def tick(trial, state, key, t):
+        loss, gradient = jax.value_and_grad(mean_error)(state.net, trial.config.first_width, key, config.batch)
         direction, memory = optax.scale_by_adam().update(gradient, state.optimizer)
-        rate = numbers["learning_rate"] * 0.5 * (1 + jnp.cos(jnp.pi * t / config.steps))
+        rate = trial.config.learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * t / config.steps))
         return State(jax.tree.map(lambda p, g: p - rate * g, state.net, direction), memory, loss)
 
-    def finish(numbers, state, key):
+    def finish(trial, state, key):
         chunks = -(-config.test_examples // TEST_CHUNK)
         risks = jax.lax.map(
-            lambda c: mean_error(state.net, numbers["first_width"], at(key, c), TEST_CHUNK),
+            lambda c: mean_error(state.net, trial.config.first_width, at(key, c), TEST_CHUNK),
             jnp.arange(chunks, dtype=jnp.int32),
         )
         error = jnp.std(risks) / jnp.sqrt(jnp.float32(chunks))
@@ -108,7 +108,7 @@ def train_fcn(config: Fcn) -> list[Stage]:
             init=init,
             tick=tick,
             max_ticks=config.steps,
-            measure=lambda numbers, state, key, t: {"train_loss": state.loss},
+            measure=lambda trial, state, key, t: {"train_loss": state.loss},
             measure_at=every(config.measure_every, config.steps)[1:],
             finish=finish,
         )

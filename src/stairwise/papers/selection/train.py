@@ -18,7 +18,8 @@ from stairwise.nn.encodings import near_orthogonal, subset_encoding
 from stairwise.papers.selection.config import Online
 from stairwise.papers.selection.model import SelectionAttention, ideal
 from stairwise.papers.selection.task import Selection, SparseSelection, draw_tokens, uniform_subset
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 FRESH_SETS = 20  # Corollary E.16: how many new fixed encodings the trained weights are tried on
@@ -38,14 +39,14 @@ def online(config: Online) -> list[Stage]:
     return [
         Stage(
             name="train",
-            init=partial(init, config),
-            tick=partial(tick, config),
+            init=init,
+            tick=tick,
             max_ticks=last,
-            measure=partial(measure, config),
+            measure=measure,
             measure_at=every(config.measure_every, last),
-            snapshot=lambda numbers, state: weights(assemble(state.parameters)),
+            snapshot=lambda trial, state: weights(assemble(state.parameters)),
             snapshot_at=tuple(step for step in config.snapshots if step <= last),
-            finish=partial(finish, config),
+            finish=finish,
         )
     ]
 
@@ -63,17 +64,18 @@ def weights(model: SelectionAttention) -> dict[str, Array]:
     return {"W": model.W, "V": model.V}
 
 
-def init(config: Online, numbers, carry, key) -> State:
+def init(trial: RunningTrial[Online], carry, key) -> State:
     """Zero, or Gaussian entries of variance 1/(d+d_e); a factorised W needs a random start (zero is a saddle)."""
+    config = trial.config
     width, joint = config.task.width, config.task.width + config.encoding.width
-    std = jnp.where(numbers["start_std"] > 0, numbers["start_std"], joint**-0.5)
+    std = jnp.where(config.start_std > 0, config.start_std, joint**-0.5)
     std = jnp.where(config.start == "random", std, 0.0).astype(jnp.float32)
 
     def draw(name: str, rows: int, std) -> Array:
         return std * jax.random.normal(role(key, name), (rows, joint), dtype=jnp.float32)
 
     if config.factorised:
-        factor_std = jnp.where(numbers["start_std"] > 0, numbers["start_std"], 0.1).astype(jnp.float32)
+        factor_std = jnp.where(config.start_std > 0, config.start_std, 0.1).astype(jnp.float32)
         parameters = {name: draw(name, config.factorised, factor_std) for name in ("K", "Q")}
     else:
         parameters = {"W": draw("W", joint, std)}
@@ -89,44 +91,47 @@ def gradient_transform(config: Online) -> optax.GradientTransformation:
 # --- one step ---------------------------------------------------------------------------------------------------------
 
 
-def tick(config: Online, numbers, state: State, key, t) -> State:
+def tick(trial: RunningTrial[Online], state: State, key, t) -> State:
     """One batch: draw, differentiate, step."""
-    index = encoding_index(numbers, role(key, "pool"), t)
-    encodings = jax.vmap(partial(encoding_set, config, numbers, config.task.length))(
+    config = trial.config
+    index = encoding_index(trial, role(key, "pool"), t)
+    encodings = jax.vmap(partial(encoding_set, trial, config.task.length))(
         index * config.encoding.per_step + jnp.arange(config.encoding.per_step, dtype=jnp.int32)
     )
-    keys = jax.vmap(partial(example_key, numbers, role(key, "data")))(jnp.arange(config.batch, dtype=jnp.int32))
-    loss, gradient = jax.value_and_grad(partial(batch_loss, config, numbers))(state.parameters, keys, encodings)
+    keys = jax.vmap(partial(example_key, trial, role(key, "data")))(jnp.arange(config.batch, dtype=jnp.int32))
+    loss, gradient = jax.value_and_grad(partial(batch_loss, trial))(state.parameters, keys, encodings)
     if not config.train_value:
         gradient["V"] = jnp.zeros_like(gradient["V"])
     direction, memory = gradient_transform(config).update(gradient, state.optimizer)
-    rate = numbers["learning_rate"] / jnp.where(t >= numbers["drop_at"], numbers["drop_by"], 1.0)
+    rate = config.learning_rate / jnp.where(t >= config.drop_at, config.drop_by, 1.0)
     parameters = jax.tree.map(lambda p, g: p - rate * g, state.parameters, direction)
     return State(parameters, memory, loss)
 
 
-def encoding_index(numbers, key, t):
+def encoding_index(trial, key, t):
     """Which set of encodings step t uses: t itself, or one of a pool."""
-    pool = numbers["encoding.pool"]
+    pool = trial.config.encoding.pool
     chosen = jax.random.randint(key, (), 0, jnp.maximum(pool, 1), dtype=jnp.int32)
     return jnp.where(pool == 0, t, chosen)
 
 
-def encoding_set(config: Online, numbers, length: int, index):
+def encoding_set(trial: RunningTrial[Online], length: int, index):
     """Set number `index` of a trial's encodings; sets of different lengths are prefixes of each other."""
-    key = at(role_key(numbers["seed"], "encodings"), index)
-    return near_orthogonal(key, length, config.encoding.width, numbers["encoding.threshold"], config.encoding.scheme)[0]
+    config = trial.config
+    key = at(trial.key("encodings"), index)
+    return near_orthogonal(key, length, config.encoding.width, config.encoding.threshold, config.encoding.scheme)[0]
 
 
-def example_key(numbers, key, b):
+def example_key(trial, key, b):
     """The key of the batch's b-th example: a fresh one, or that of a random member of the finite training set."""
-    member = jax.random.randint(at(key, b), (), 0, jnp.maximum(numbers["samples"], 1), dtype=jnp.int32)
-    fixed = at(role_key(numbers["seed"], "training set"), member)
-    return jnp.where(numbers["samples"] > 0, fixed, at(key, b))
+    member = jax.random.randint(at(key, b), (), 0, jnp.maximum(trial.config.samples, 1), dtype=jnp.int32)
+    fixed = at(trial.key("training set"), member)
+    return jnp.where(trial.config.samples > 0, fixed, at(key, b))
 
 
-def batch_loss(config: Online, numbers, parameters, keys, encodings: Float[Array, "sets length encoding"]):
+def batch_loss(trial: RunningTrial[Online], parameters, keys, encodings: Float[Array, "sets length encoding"]):
     """Mean of 1/2 ||target - f||^2; over several sets of encodings either the losses or the outputs are averaged."""
+    config = trial.config
     model = assemble(parameters)
     sizes = config.task
     task = SparseSelection(sizes.length, sizes.sparsity, sizes.width, config.tokens)
@@ -134,7 +139,7 @@ def batch_loss(config: Online, numbers, parameters, keys, encodings: Float[Array
     def residuals(key, encodings):
         example = task.sample(key)
         query = query_vector(config, role(key, "query"), encodings, example)
-        output = model(example.tokens, encodings, query, None, numbers["beta"], config.attend_query)
+        output = model(example.tokens, encodings, query, None, config.beta, config.attend_query)
         return task.answer(example) - output
 
     over_batch = jax.vmap(residuals, in_axes=(0, None))
@@ -167,10 +172,11 @@ def test_tasks(config: Online) -> dict[str, tuple[int, int]]:
     return tasks
 
 
-def measure(config: Online, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Online], state: State, key, t) -> dict[str, Array]:
     """Validation losses (halved), cosines to the ideal directions, and the two order parameters alpha and C."""
+    config = trial.config
     model, best = assemble(state.parameters), ideal(config.task.width, config.encoding.width)
-    losses = validation_losses(config, numbers, model, fresh_index(key))
+    losses = validation_losses(trial, model, fresh_index(key))
     metrics = {"train_loss": state.loss} | losses
     metrics["cosine W"] = cosine(model.W, best.W)
     metrics["cosine V"] = cosine(model.V, best.V)
@@ -184,16 +190,16 @@ def fresh_index(key, number: int | Int[Array, ""] = 0):
     return jax.random.randint(at(key, number), (), 2**30, 2**31 - 64, dtype=jnp.int32)
 
 
-def validation_losses(config: Online, numbers, model: SelectionAttention, fresh) -> dict[str, Array]:
+def validation_losses(trial: RunningTrial[Online], model: SelectionAttention, fresh) -> dict[str, Array]:
     """The loss on every validation task, all padded to the largest so that one compiled body serves them.
 
     A fixed encoding is tested on its own longer prefix, every other arm on fresh encodings; "fresh" is the training
     task on a fresh set for every arm.
     """
-    tasks = test_tasks(config)
+    tasks = test_tasks(trial.config)
     names = [*tasks, "fresh"]
     sizes = [*tasks.values(), tasks["in"]]
-    fixed = numbers["encoding.pool"] == 1
+    fixed = trial.config.encoding.pool == 1
     indices = jnp.stack([jnp.where(fixed & (name != "fresh"), 0, fresh + k) for k, name in enumerate(names)])
     sets = [0 if name == "fresh" else k for k, name in enumerate(names)]
     lengths, sparsities = (jnp.array(column, dtype=jnp.int32) for column in zip(*sizes, strict=True))
@@ -201,16 +207,17 @@ def validation_losses(config: Online, numbers, model: SelectionAttention, fresh)
 
     def one(task):
         index, number, length, sparsity = task
-        encodings = encoding_set(config, numbers, longest, index)
-        key = at(role_key(numbers["seed"], "test"), number)
-        return padded_loss(config, numbers, model, encodings, key, length, sparsity, largest)
+        encodings = encoding_set(trial, longest, index)
+        key = at(trial.key("test"), number)
+        return padded_loss(trial, model, encodings, key, length, sparsity, largest)
 
     losses = jax.lax.map(one, (indices, jnp.array(sets, dtype=jnp.int32), lengths, sparsities))
     return {f"loss {name}": losses[k] for k, name in enumerate(names)}
 
 
-def padded_loss(config: Online, numbers, model, encodings, key, length, sparsity, largest: int):
+def padded_loss(trial: RunningTrial[Online], model, encodings, key, length, sparsity, largest: int):
     """Mean loss over a validation set at a traced length and sparsity; positions beyond them are masked."""
+    config = trial.config
     positions = jnp.arange(len(encodings), dtype=jnp.int32)
     used = jnp.arange(largest, dtype=jnp.int32) < sparsity
 
@@ -218,7 +225,7 @@ def padded_loss(config: Online, numbers, model, encodings, key, length, sparsity
         tokens = draw_tokens(role(key, "tokens"), len(encodings), config.task.width, config.tokens)
         example = Selection(tokens, uniform_subset(role(key, "subset"), length, largest, sparsity))
         query = query_vector(config, role(key, "query"), encodings, example, used)
-        output = model(tokens, encodings, query, positions < length, numbers["beta"], config.attend_query)
+        output = model(tokens, encodings, query, positions < length, config.beta, config.attend_query)
         target = jnp.where(used, 1 / sparsity, 0) @ tokens[example.subset]
         return 0.5 * jnp.sum((target - output) ** 2)
 
@@ -226,15 +233,15 @@ def padded_loss(config: Online, numbers, model, encodings, key, length, sparsity
     return jnp.mean(jax.vmap(one)(keys))
 
 
-def finish(config: Online, numbers, state: State, key):
+def finish(trial: RunningTrial[Online], state: State, key):
     """The final weights, and their losses on new fixed encodings (Corollary E.16)."""
     model = assemble(state.parameters)
 
     def loss_on(number):
-        encodings = encoding_set(config, numbers, config.task.length, fresh_index(key, number))
-        test = at(role_key(numbers["seed"], "test"), 0)
-        sizes = config.task
-        return padded_loss(config, numbers, model, encodings, test, sizes.length, sizes.sparsity, sizes.sparsity)
+        encodings = encoding_set(trial, trial.config.task.length, fresh_index(key, number))
+        test = at(trial.key("test"), 0)
+        sizes = trial.config.task
+        return padded_loss(trial, model, encodings, test, sizes.length, sizes.sparsity, sizes.sparsity)
 
     fresh = jax.lax.map(loss_on, jnp.arange(FRESH_SETS, dtype=jnp.int32))
     return None, weights(model) | {"fresh losses": fresh}

@@ -1,7 +1,7 @@
-"""What a trial computes: the stages of training, as a function of the static part of its config.
+"""What a trial computes: the stages of training, as a function of the structure of its config.
 
 To change: the algorithm. `stairwise.train.schemes` has online training, curricula, mixtures and self-training; anything
-else is a `Stage` of pure functions. What differs from trial to trial comes as `numbers`, by the dotted paths of fields.
+else is a `Stage` of pure functions. Numeric fields have values in `trial.config` only.
 """
 
 from functools import partial
@@ -27,7 +27,7 @@ def training(config: Training) -> list[Stage]:
         init=lambda key: MarkAttention(jnp.zeros(2, dtype=jnp.float32)),
         sample=task.sample,
         loss=loss,
-        optimizer=lambda numbers: optax.sgd(numbers["learning_rate"]),
+        optimizer=lambda config: optax.sgd(config.learning_rate),
         batch=config.batch,
         steps=config.steps,
         measure={"attention": partial(attention_to_mark, task)},

@@ -30,22 +30,23 @@ from stairwise.papers.lego.train import (
     make_task,
     rate,
 )
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 
 def training(config: Told) -> list[Stage]:
     """The one stage of training at the task's length."""
     if not config.codes:
-        return [base_stage(config.lego, "lego.lessons.", "train")]
+        return [base_stage(config.lego, "train").on(lambda config: config.lego)]
     steps = config.lego.lessons.steps
     return [
         Stage(
             name="train",
-            init=lambda numbers, carry, key: fresh_memory(make_model(config, role(key, "model"))),
-            tick=partial(tick, config),
+            init=lambda trial, carry, key: fresh_memory(make_model(config, role(key, "model"))),
+            tick=tick,
             max_ticks=steps,
-            measure=partial(measure, config),
+            measure=measure,
             measure_at=every(config.lego.measure_every, steps)[1:],
         )
     ]
@@ -64,13 +65,14 @@ def make_model(config: Told, key: PRNGKeyArray) -> Any:
 # --- codes: functions of the seed and of counters ---------------------------------------------------------------------
 
 
-def codes_of(config: Told, numbers, purpose: str, n: Integer[Array, ""]) -> Float[Array, "places width"]:
+def codes_of(trial: RunningTrial[Told], purpose: str, n: Integer[Array, ""]) -> Float[Array, "places width"]:
     """The codes of sentence n: of a new set, or of one of a few."""
-    sets, own = numbers["sets"], role_key(numbers["seed"], f"codes of {purpose}")
+    config = trial.config
+    sets, own = config.sets, trial.key(f"codes of {purpose}")
     chosen = jax.random.randint(at(role(own, "which"), n), (), 0, jnp.maximum(sets, 1), dtype=jnp.int32)
-    known = at(role_key(numbers["seed"], "codes"), chosen)
+    known = at(trial.key("codes"), chosen)
     # the counter of sentences may be traced as a float number of the config
-    new = at(own, n // jnp.asarray(numbers["share"], dtype=jnp.int32))
+    new = at(own, n // jnp.asarray(config.share, dtype=jnp.int32))
     signs = random_signs(jnp.where(sets > 0, known, new), config.lego.places, config.code_width)
     return jnp.pad(SLOTS**-0.5 * signs, ((0, 0), (config.lego.model.width - config.code_width, 0)))
 
@@ -82,30 +84,30 @@ def told(model: Decoder, codes: Float[Array, "places width"]) -> Decoder:
     )
 
 
-def place_key(config: Told, numbers, purpose: str, n: Integer[Array, ""]) -> PRNGKeyArray | None:
+def place_key(trial: RunningTrial[Told], purpose: str, n: Integer[Array, ""]) -> PRNGKeyArray | None:
     """The key of sentence n's places, where these are random."""
-    return at(role_key(numbers["seed"], f"places of {purpose}"), n) if config.places == "any" else None
+    return at(trial.key(f"places of {purpose}"), n) if trial.config.places == "any" else None
 
 
 # --- one step and one look --------------------------------------------------------------------------------------------
 
 
-def tick(config: Told, numbers, state: State, key, t) -> State:
+def tick(trial: RunningTrial[Told], state: State, key, t) -> State:
     """Draw sentences and their codes, differentiate the batch loss, and step."""
+    config = trial.config
     lessons = config.lego.lessons
-    sentences = draw_sentences(config.lego, numbers["seed"], numbers["lego.lessons.pool"], key, t)
+    sentences = draw_sentences(config.lego, trial.seed, config.lego.lessons.pool, key, t)
     number = t * lessons.batch + jnp.arange(lessons.batch, dtype=jnp.int32)
-    loss, gradient = jax.value_and_grad(partial(batch_loss, config, numbers, sentences, number))(state.model)
+    loss, gradient = jax.value_and_grad(partial(batch_loss, trial, sentences, number))(state.model)
     direction, memory = ADAM.update(gradient, state.optimizer)
-    peak, final = numbers["lego.lessons.learning_rate"], numbers["lego.lessons.final_rate"]
+    peak, final = config.lego.lessons.learning_rate, config.lego.lessons.final_rate
     step = rate(peak, final, lessons.warm_up, lessons.steps, t)
     model = jax.tree.map(lambda p, d: p - step * d, state.model, direction)
     return state._replace(model=model, optimizer=memory, loss=loss)
 
 
 def batch_loss(
-    config: Told,
-    numbers,
+    trial: RunningTrial[Told],
     sentences: Integer[Array, "batch clauses 5"],
     number: Integer[Array, " batch"],
     model: Decoder,
@@ -115,23 +117,23 @@ def batch_loss(
     length = clauses // 2
 
     def one(n: Integer[Array, ""], sentence: Integer[Array, "clauses 5"]) -> Float[Array, ""]:
-        places = places_of(place_key(config, numbers, "training", n), length, config.lego.longest)
-        marked = told(model, codes_of(config, numbers, "training", n))
+        places = places_of(place_key(trial, "training", n), length, trial.config.lego.longest)
+        marked = told(model, codes_of(trial, "training", n))
         logits = marked(sentence[:-1], length, positions=places[: clauses - 1])
         return jnp.sum(clause_losses(logits, sentence[length + 1 :]))
 
     return jnp.mean(jax.vmap(one)(number, sentences))
 
 
-def measure(config: Told, numbers, state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Told], state: State, key, t) -> dict[str, Array]:
     """The last batch's loss, and every test length on the same fresh sentences: LEGO's measurements."""
-    lego = config.lego
-    chains, _ = fresh_chains(lego, numbers, "test", lego.longest, lego.test_sequences)
+    lego = trial.config.lego
+    chains, _ = fresh_chains(RunningTrial(lego, trial.seed), "test", lego.longest, lego.test_sequences)
     task = make_task(lego.task, lego.longest)
 
     def one(n: Integer[Array, ""], chain: Chain):
-        marked = told(state.model, codes_of(config, numbers, "test", n))
-        key = place_key(config, numbers, "test", n)
+        marked = told(state.model, codes_of(trial, "test", n))
+        key = place_key(trial, "test", n)
         alone = jax.tree.map(lambda leaf: leaf[None], chain)
         return rolled_out(marked, task, alone, lego.test_lengths, None if key is None else key[None])
 

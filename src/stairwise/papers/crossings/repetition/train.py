@@ -15,7 +15,8 @@ from stairwise.papers.crossings import chains
 from stairwise.papers.crossings.chains import Draw, Lesson
 from stairwise.papers.crossings.learning import in_looks
 from stairwise.papers.crossings.repetition.config import Repeated
-from stairwise.train.keys import at, role_key
+from stairwise.train.keys import at
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 
@@ -23,9 +24,9 @@ def training(config: Repeated) -> list[Stage]:
     """The one stage: until enough held-out chains are right, or the budget is spent."""
     return [
         in_looks(
-            init=partial(initial, config),
-            loss=partial(batch_loss, config),
-            look=partial(look, config),
+            init=initial,
+            loss=batch_loss,
+            look=look,
             steps=config.look,
             looks=config.looks,
             threshold=config.threshold,
@@ -35,41 +36,44 @@ def training(config: Repeated) -> list[Stage]:
     ]
 
 
-def draws(config: Repeated, numbers) -> Draw:
+def draws(trial: RunningTrial[Repeated]) -> Draw:
     """The task of a seed."""
+    config = trial.config
     if config.task == "parity":
-        return chains.parity(config.parity, numbers)
+        return chains.parity(config.parity, trial)
     if config.task == "composition":
-        return chains.composition(config.composition, numbers)
-    return chains.lego(config.lego, numbers)
+        return chains.composition(config.composition, trial)
+    return chains.lego(config.lego, trial)
 
 
 def vocabulary(config: Repeated) -> int:
     return {"parity": 2, "composition": config.composition.alphabet, "lego": config.lego.vocabulary}[config.task]
 
 
-def initial(config: Repeated, numbers) -> Any:
-    read = jax.eval_shape(partial(examples, config, numbers, "pool"), jnp.zeros(1, dtype=jnp.int32)).tokens.shape[1]
-    key = role_key(numbers["seed"], "model")
-    return chains.make_decoder(config.decoder, vocabulary(config), read, numbers["decoder.std"], key)
+def initial(trial: RunningTrial[Repeated]) -> Any:
+    config = trial.config
+    read = jax.eval_shape(partial(examples, trial, "pool"), jnp.zeros(1, dtype=jnp.int32)).tokens.shape[1]
+    key = trial.key("model")
+    return chains.make_decoder(config.decoder, vocabulary(config), read, config.decoder.std, key)
 
 
-def examples(config: Repeated, numbers, purpose: str, index: Integer[Array, " batch"]) -> Lesson:
+def examples(trial: RunningTrial[Repeated], purpose: str, index: Integer[Array, " batch"]) -> Lesson:
     """Examples by their numbers."""
-    draw, key = draws(config, numbers), role_key(numbers["seed"], purpose)
-    return jax.vmap(lambda n: chains.lesson(draw(at(key, n)), config.every_step))(index)
+    draw, key = draws(trial), trial.key(purpose)
+    return jax.vmap(lambda n: chains.lesson(draw(at(key, n)), trial.config.every_step))(index)
 
 
-def batch_loss(config: Repeated, numbers, model: Any, number: Integer[Array, ""]) -> Float[Array, ""]:
+def batch_loss(trial: RunningTrial[Repeated], model: Any, number: Integer[Array, ""]) -> Float[Array, ""]:
     """The loss of step `number`: examples of the pool, or (pool = 0) examples that never come again."""
-    pool = jnp.asarray(numbers["pool"], dtype=jnp.int32)
-    order = at(role_key(numbers["seed"], "order"), number)
+    config = trial.config
+    pool = jnp.asarray(config.pool, dtype=jnp.int32)
+    order = at(trial.key("order"), number)
     drawn = jax.random.randint(order, (config.batch,), 0, jnp.maximum(pool, 1), dtype=jnp.int32)
     new = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-    return chains.loss(model, examples(config, numbers, "pool", jnp.where(pool > 0, drawn, new)))
+    return chains.loss(model, examples(trial, "pool", jnp.where(pool > 0, drawn, new)))
 
 
-def look(config: Repeated, numbers, model: Any) -> dict[str, Array]:
+def look(trial: RunningTrial[Repeated], model: Any) -> dict[str, Array]:
     """How many held-out chains are right."""
-    held_out = examples(config, numbers, "held out", jnp.arange(config.validation, dtype=jnp.int32))
+    held_out = examples(trial, "held out", jnp.arange(trial.config.validation, dtype=jnp.int32))
     return chains.accuracy(model, held_out)

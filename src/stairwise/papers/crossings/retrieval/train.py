@@ -5,7 +5,6 @@ All answers of a sentence are right here exactly when they are in a greedy roll-
 same clauses.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -20,7 +19,8 @@ from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import VALUE, clause_losses
 from stairwise.papers.lego.task import SLOTS, Lego, lego
 from stairwise.tasks.parity import coin_flips
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 ACTION = 1  # the slot of a clause
@@ -38,9 +38,9 @@ def training(config: Tracking) -> list[Stage]:
     """The one stage; it goes on after success, so that attention and longer chains are seen at equal budgets."""
     return [
         in_looks(
-            init=partial(initial, config),
-            loss=partial(batch_loss, config),
-            look=partial(look, config),
+            init=initial,
+            loss=batch_loss,
+            look=look,
             steps=config.look // config.batch,
             looks=config.looks,
             threshold=config.threshold,
@@ -53,11 +53,12 @@ def training(config: Tracking) -> list[Stage]:
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
-def sentence(config: Tracking, numbers, key: PRNGKeyArray, length: int) -> Sentence:
+def sentence(trial: RunningTrial[Tracking], key: PRNGKeyArray, length: int) -> Sentence:
     """A fresh sentence of the trial's kind."""
+    config = trial.config
     if config.retrieval == "name":
         return named(task_of(config, length), key)
-    return placed(config, secret_places(config, numbers), key, length)
+    return placed(config, secret_places(trial), key, length)
 
 
 def task_of(config: Tracking, length: int) -> Lego:
@@ -72,9 +73,9 @@ def named(task: Lego, key: PRNGKeyArray) -> Sentence:
     return Sentence(clauses, answers, jnp.arange(len(clauses) + len(answers), dtype=jnp.int32))
 
 
-def secret_places(config: Tracking, numbers) -> Integer[Array, " longest"]:
+def secret_places(trial: RunningTrial[Tracking]) -> Integer[Array, " longest"]:
     """Where step l finds its bit: L of the first 2L places, and for longer chains L of the next 2L, in random order."""
-    key, length = role_key(numbers["seed"], "secret"), config.length
+    key, length = trial.key("secret"), trial.config.length
     near, far = (jax.random.permutation(role(key, half), 2 * length)[:length] for half in ("near", "far"))
     return jnp.concatenate([near, 2 * length + far]).astype(jnp.int32)
 
@@ -95,14 +96,15 @@ def placed(config: Tracking, secret: Integer[Array, " longest"], key: PRNGKeyArr
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def initial(config: Tracking, numbers) -> Decoder:
+def initial(trial: RunningTrial[Tracking]) -> Decoder:
+    config = trial.config
     return Decoder(
         vocabulary=task_of(config, config.length).vocabulary,
         width=config.width,
         heads=config.heads,
         positions="none" if config.retrieval == "name" else "learned",
         max_clauses=3 * config.longest + 1,
-        key=role_key(numbers["seed"], "model"),
+        key=trial.key("model"),
     )
 
 
@@ -112,33 +114,33 @@ def read(model: Decoder, told: Sentence):
     return model.with_attention(sequence, len(told.clauses), positions=told.places[:-1])
 
 
-def batch_loss(config: Tracking, numbers, model: Decoder, number: Integer[Array, ""]) -> Float[Array, ""]:
+def batch_loss(trial: RunningTrial[Tracking], model: Decoder, number: Integer[Array, ""]) -> Float[Array, ""]:
     """-log p of the answers, averaged over answers and sentences."""
-    key = at(role_key(numbers["seed"], "batch"), number)
+    key = at(trial.key("batch"), number)
 
     def one(place: Integer[Array, ""]) -> Float[Array, ""]:
-        told = sentence(config, numbers, at(key, place), config.length)
+        told = sentence(trial, at(key, place), trial.config.length)
         return jnp.mean(clause_losses(read(model, told)[0], told.answers[1:]))
 
-    return jnp.mean(jax.vmap(one)(jnp.arange(config.batch, dtype=jnp.int32)))
+    return jnp.mean(jax.vmap(one)(jnp.arange(trial.config.batch, dtype=jnp.int32)))
 
 
-def look(config: Tracking, numbers, model: Decoder) -> dict[str, Float[Array, ""]]:
+def look(trial: RunningTrial[Tracking], model: Decoder) -> dict[str, Float[Array, ""]]:
     """Exact match and normalised entropy at the length of training, and exact match at twice the length."""
-    within, entropy = tested(config, numbers, model, config.length)
-    return {"accuracy": within, "entropy": entropy, "beyond": tested(config, numbers, model, config.longest)[0]}
+    within, entropy = tested(trial, model, trial.config.length)
+    return {"accuracy": within, "entropy": entropy, "beyond": tested(trial, model, trial.config.longest)[0]}
 
 
-def tested(config: Tracking, numbers, model: Decoder, length: int):
+def tested(trial: RunningTrial[Tracking], model: Decoder, length: int):
     """The share of fresh sentences of a length with every answer right, and the mean entropy of the answers' rows."""
     place = jnp.arange(3 * length, dtype=jnp.int32)
     mask = place <= place[2 * length :, None]
 
     def one(number: Integer[Array, ""]):
-        told = sentence(config, numbers, at(role_key(numbers["seed"], "test"), number), length)
+        told = sentence(trial, at(trial.key("test"), number), length)
         logits, weights = read(model, told)
         right = jnp.all(jnp.argmax(logits, axis=-1) == told.answers[1:])
         return right, jnp.mean(mean_row(weights, mask))
 
-    right, entropy = jax.vmap(one)(jnp.arange(config.test, dtype=jnp.int32))
+    right, entropy = jax.vmap(one)(jnp.arange(trial.config.test, dtype=jnp.int32))
     return share(right), jnp.mean(entropy)

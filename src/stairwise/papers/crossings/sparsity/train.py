@@ -1,6 +1,6 @@
 """The five tasks behind one door: how a model starts, the loss of a batch, and what a look sees."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,10 +32,11 @@ from stairwise.papers.selection.model import SelectionAttention
 from stairwise.papers.selection.task import SparseSelection
 from stairwise.tasks.decomposition import Tree, balanced
 from stairwise.tasks.parity import coin_flips, draw_subset
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
-Numbers = Mapping[str, Any]
+Trial = RunningTrial[Watched]
 
 
 class Seen(NamedTuple):
@@ -49,8 +50,8 @@ class Seen(NamedTuple):
 class Setting(NamedTuple):
     """A task with its model.
 
-    init(numbers, key) -> model;  loss(numbers, model, key, number) of step `number`;
-    see(numbers, model, key) -> Seen of one fresh example.
+    init(trial, key) -> model;  loss(trial, model, key, number) of step `number`;
+    see(trial, model, key) -> Seen of one fresh example.
     """
 
     init: Callable[..., Any]
@@ -62,12 +63,12 @@ def training(config: Watched) -> list[Stage]:
     """The one stage, watched to its end."""
     setting = SETTINGS[config.task](config)
 
-    def loss(numbers: Numbers, model, number):
-        return setting.loss(numbers, model, at(role_key(numbers["seed"], "batch"), number), number)
+    def loss(trial, model, number):
+        return setting.loss(trial, model, at(trial.key("batch"), number), number)
 
     return [
         in_looks(
-            init=lambda numbers: setting.init(numbers, role_key(numbers["seed"], "model")),
+            init=lambda trial: setting.init(trial, trial.key("model")),
             loss=loss,
             look=partial(look, config, setting),
             steps=config.look,
@@ -79,14 +80,14 @@ def training(config: Watched) -> list[Stage]:
     ]
 
 
-def look(config: Watched, setting: Setting, numbers: Numbers, model) -> dict[str, Float[Array, ""]]:
+def look(config: Watched, setting: Setting, trial, model) -> dict[str, Float[Array, ""]]:
     """Accuracy and normalised entropy on the same fresh examples every time; entropy also of the sparsest head."""
 
     def one(key: PRNGKeyArray):
-        seen = setting.see(numbers, model, key)
+        seen = setting.see(trial, model, key)
         return seen.right, mean_row(seen.weights, seen.mask)
 
-    keys = jax.vmap(partial(at, role_key(numbers["seed"], "test")))(jnp.arange(config.test, dtype=jnp.int32))
+    keys = jax.vmap(partial(at, trial.key("test")))(jnp.arange(config.test, dtype=jnp.int32))
     right, entropy = jax.vmap(one)(keys)
     heads = jnp.mean(entropy, axis=0)
     return {"accuracy": share(right), "entropy": jnp.mean(heads), "sparsest head": jnp.min(heads)}
@@ -108,21 +109,21 @@ def composition(config: Watched) -> Setting:
         batch=config.batch,
     )
 
-    def loss(numbers: Numbers, model, key, number):
+    def loss(trial, model, key, number):
         drawn = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-        task = encoder.task_of(own, numbers)
-        lessons = jax.vmap(partial(encoder.training_lesson, own, numbers, task))(drawn)
+        task = encoder.task_of(RunningTrial(own, trial.seed))
+        lessons = jax.vmap(partial(encoder.training_lesson, RunningTrial(own, trial.seed), task))(drawn)
         return encoder.batch_loss(own, model, lessons)
 
-    def see(numbers: Numbers, model, key) -> Seen:
-        task = encoder.task_of(own, numbers)
+    def see(trial, model, key) -> Seen:
+        task = encoder.task_of(RunningTrial(own, trial.seed))
         sequence = task.sequence(key)
         tokens = token_form(sequence, own.kinds.index(config.parts))
         logits, weights = model.with_attention(tokens)
         right = jnp.argmax(logits[1:], axis=-1) == task.hop(sequence, config.parts).reshape(-1)
         return Seen(share(right), weights[..., 1:, :], jnp.ones((1, len(tokens)), dtype=bool))
 
-    return Setting(lambda numbers, key: encoder.make_encoder(own, key), loss, see)
+    return Setting(lambda trial, key: encoder.make_encoder(own, key), loss, see)
 
 
 def lego_chain(config: Watched) -> Setting:
@@ -135,11 +136,11 @@ def lego_chain(config: Watched) -> Setting:
     )
     task = lego.make_task(own.task)
 
-    def loss(numbers: Numbers, model, key, number):
-        sentences = lego.draw_sentences(own, numbers["seed"], jnp.int32(0), key, number)
+    def loss(trial, model, key, number):
+        sentences = lego.draw_sentences(own, trial.seed, jnp.int32(0), key, number)
         return lego.batch_loss(own, key, sentences, model)
 
-    def see(numbers: Numbers, model, key) -> Seen:
+    def see(trial, model, key) -> Seen:
         chain = task.sample(key)
         clauses = task.clauses(chain)
         logits, weights = model.with_attention(clauses[:-1], config.length)
@@ -147,7 +148,7 @@ def lego_chain(config: Watched) -> Setting:
         place = jnp.arange(2 * config.length, dtype=jnp.int32)
         return Seen(share(right), weights, place <= place[config.length :, None])
 
-    return Setting(lambda numbers, key: lego.make_decoder(own, key), loss, see)
+    return Setting(lambda trial, key: lego.make_decoder(own, key), loss, see)
 
 
 def parity_chain(config: Watched) -> Setting:
@@ -162,18 +163,14 @@ def parity_chain(config: Watched) -> Setting:
     )
     layout = Layout.of(own.task)
 
-    def problem(numbers: Numbers):
-        return problem_of(own.task, {**numbers, "task.size": config.parts, "task.absorbed": 1})
-
-    def loss(numbers: Numbers, model, key, number):
+    def loss(trial, model, key, number):
         drawn = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-        asked = problem(numbers)
-        given = {**numbers, "samples": 0, "task.noise": 0.0}
-        tokens = jax.vmap(partial(parity_cot.training_tokens, own, given, asked))(drawn)
+        asked = problem_of(own.task, trial.seed)
+        tokens = jax.vmap(partial(parity_cot.training_tokens, RunningTrial(own, trial.seed), asked))(drawn)
         return cross_entropy(logits_of(model, layout, tokens), asked.labels(tokens), asked.live)
 
-    def see(numbers: Numbers, model, key) -> Seen:
-        asked = problem(numbers)
+    def see(trial, model, key) -> Seen:
+        asked = problem_of(own.task, trial.seed)
         tokens = asked.tokens(coin_flips(key, config.length))
         said = jnp.argmax(logits_of(model, layout, tokens[None])[0], axis=-1)
         place = jnp.arange(layout.length, dtype=jnp.int32)
@@ -181,14 +178,14 @@ def parity_chain(config: Watched) -> Setting:
         right = share(said == asked.labels(tokens))
         return Seen(right, step_attention(model, asked, tokens), mask)
 
-    return Setting(lambda numbers, key: make_decoder(own.decoder, layout.length, own.decoder.std, key), loss, see)
+    return Setting(lambda trial, key: make_decoder(own.decoder, layout.length, own.decoder.std, key), loss, see)
 
 
 def parity_tree(config: Watched) -> Setting:
     """The positional attention of the one-step theorem on a balanced tree, its weights W trained by Adam from zero."""
 
-    def tree_of(numbers: Numbers) -> Tree:
-        secret = draw_subset(role_key(numbers["seed"], "secret"), config.length, config.parts)
+    def tree_of(trial) -> Tree:
+        secret = draw_subset(trial.key("secret"), config.length, config.parts)
         return balanced(secret, config.length)
 
     def predicted(tree: Tree, W, key):
@@ -196,18 +193,18 @@ def parity_tree(config: Watched) -> Setting:
         model = PositionalAttention(W, tree)
         return model, model.link(model.forced(tokens)), tokens[config.length :]
 
-    def init(numbers: Numbers, key):
+    def init(trial, key):
         return jnp.zeros((config.length + config.parts - 1, config.parts - 1), dtype=jnp.float32)
 
-    def loss(numbers: Numbers, W, key, number):
+    def loss(trial, W, key, number):
         def one(place):
-            _, said, nodes = predicted(tree_of(numbers), W, at(key, place))
+            _, said, nodes = predicted(tree_of(trial), W, at(key, place))
             return jnp.mean((said - nodes) ** 2)
 
         return jnp.mean(jax.vmap(one)(jnp.arange(config.batch, dtype=jnp.int32)))
 
-    def see(numbers: Numbers, W, key) -> Seen:
-        tree = tree_of(numbers)
+    def see(trial, W, key) -> Seen:
+        tree = tree_of(trial)
         model, said, nodes = predicted(tree, W, key)
         right = share(jnp.sign(said) == nodes)
         return Seen(right, model.scores().T[None], tree.visible("causal").T)
@@ -221,7 +218,7 @@ def token_selection(config: Watched) -> Setting:
     task = SparseSelection(config.length, config.parts, token_width)
     joint = token_width + config.width
 
-    def init(numbers: Numbers, key):
+    def init(trial, key):
         zeros = partial(jnp.zeros, dtype=jnp.float32)
         return SelectionAttention(zeros((joint, joint)), zeros((token_width, joint)))
 
@@ -235,13 +232,13 @@ def token_selection(config: Watched) -> Setting:
     def encodings_of(key):
         return random_signs(role(key, "encodings"), config.length, config.width) / config.width**0.5
 
-    def loss(numbers: Numbers, model, key, number):
+    def loss(trial, model, key, number):
         encodings = encodings_of(key)
         keys = jax.vmap(partial(at, key))(jnp.arange(config.batch, dtype=jnp.int32))
         errors = jax.vmap(lambda one: read(model, encodings, one)[0])(keys)
         return 0.5 * jnp.mean(jnp.sum(errors**2, axis=-1))
 
-    def see(numbers: Numbers, model, key) -> Seen:
+    def see(trial, model, key) -> Seen:
         error, weights = read(model, encodings_of(key), key)
         explained = 1 - jnp.sum(error**2) * config.parts / token_width
         return Seen(explained, weights[None, None], jnp.ones((1, config.length), dtype=bool))

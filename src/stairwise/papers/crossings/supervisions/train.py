@@ -12,8 +12,6 @@ A sequence is x_1 ... x_n, 0, a_1, a_2, ...: row r (at the 0, at a_1, ...) must 
 A tree of two leaves is one node, the answer alone: at k = 2 tree and none are the same training.
 """
 
-from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -31,7 +29,8 @@ from stairwise.papers.parity_cot.train import doublings
 from stairwise.tasks.decomposition import balanced
 from stairwise.tasks.parity import draw_subset
 from stairwise.tasks.shuffle import distinct_bits
-from stairwise.train.keys import at, role, role_key
+from stairwise.train.keys import at, role
+from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 
@@ -64,9 +63,9 @@ def training(config: Supervised) -> list[Stage]:
     """The one stage: until the answer is right, or the budget is spent."""
     return [
         in_looks(
-            init=partial(initial, config),
-            loss=partial(batch_loss, config),
-            look=partial(look, config),
+            init=initial,
+            loss=batch_loss,
+            look=look,
             steps=config.look // config.batch,
             looks=config.looks,
             threshold=config.threshold,
@@ -79,10 +78,11 @@ def training(config: Supervised) -> list[Stage]:
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
 
-def lesson_of(config: Supervised, numbers: Mapping[str, Array]) -> Lesson:
+def lesson_of(trial: RunningTrial[Supervised]) -> Lesson:
     """The lesson of a seed's secret; the secret is the same under every supervision."""
-    size = numbers["size"]
-    secret = draw_subset(role_key(numbers["seed"], "secret"), config.inputs, config.padding, None, size)
+    config = trial.config
+    size = config.size
+    secret = draw_subset(trial.key("secret"), config.inputs, config.padding, None, size)
     member = secret[:, None] == jnp.arange(config.inputs, dtype=jnp.int32)
     row = jnp.arange(config.padding, dtype=jnp.int32)
     if config.supervision == "none":
@@ -96,17 +96,18 @@ def lesson_of(config: Supervised, numbers: Mapping[str, Array]) -> Lesson:
     return Lesson(prefixes & (row < size)[:, None], row < size, shown=config.supervision != "mixture")
 
 
-def batch_of(config: Supervised, numbers, lesson: Lesson, model: Transformer, number: Integer[Array, ""]) -> Batch:
+def batch_of(trial: RunningTrial[Supervised], lesson: Lesson, model: Transformer, number: Integer[Array, ""]) -> Batch:
     """The batch of step `number`."""
-    key = at(role_key(numbers["seed"], "batch"), number)
+    config = trial.config
+    key = at(trial.key("batch"), number)
     index = jax.random.randint(
         role(key, "inputs"), (config.batch,), 0, config.pool - config.validation, dtype=jnp.int32
     )
-    bits = inputs_at(config, numbers, index)
+    bits = inputs_at(trial, index)
     answers = lesson.answers(bits)
     counted = jnp.broadcast_to(lesson.live, answers.shape).astype(jnp.float32)
     if config.supervision == "mixture":
-        asked = jax.random.randint(role(key, "asked"), (config.batch,), 0, numbers["size"], dtype=jnp.int32)
+        asked = jax.random.randint(role(key, "asked"), (config.batch,), 0, config.size, dtype=jnp.int32)
         counted = jax.nn.one_hot(asked, config.padding, dtype=jnp.float32)
     if config.supervision == "self":
         parity = answers[:, lesson.last]
@@ -115,10 +116,10 @@ def batch_of(config: Supervised, numbers, lesson: Lesson, model: Transformer, nu
     return Batch(sequence(lesson, bits, answers), answers, counted)
 
 
-def inputs_at(config: Supervised, numbers, index: Integer[Array, " batch"]) -> Int8[Array, "batch inputs"]:
+def inputs_at(trial: RunningTrial[Supervised], index: Integer[Array, " batch"]) -> Int8[Array, "batch inputs"]:
     """Inputs of the seed's pool, of which the last are held out."""
-    key = role_key(numbers["seed"], "pool")
-    return jax.vmap(lambda one: distinct_bits(key, one, config.inputs))(index)
+    key = trial.key("pool")
+    return jax.vmap(lambda one: distinct_bits(key, one, trial.config.inputs))(index)
 
 
 def sequence(
@@ -156,23 +157,25 @@ def logits_of(
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def initial(config: Supervised, numbers) -> Transformer:
+def initial(trial: RunningTrial[Supervised]) -> Transformer:
+    config = trial.config
     length = config.inputs + config.padding
-    return make_decoder(config.decoder, length, numbers["decoder.std"], role_key(numbers["seed"], "model"))
+    return make_decoder(config.decoder, length, config.decoder.std, trial.key("model"))
 
 
-def batch_loss(config: Supervised, numbers, model: Transformer, number: Integer[Array, ""]) -> Float[Array, ""]:
+def batch_loss(trial: RunningTrial[Supervised], model: Transformer, number: Integer[Array, ""]) -> Float[Array, ""]:
     """-log p(answer), averaged over what counts in the batch."""
-    batch = batch_of(config, numbers, lesson_of(config, numbers), model, number)
-    logits = logits_of(config, model, batch.tokens)
+    batch = batch_of(trial, lesson_of(trial), model, number)
+    logits = logits_of(trial.config, model, batch.tokens)
     wrong_over_right = jnp.where(batch.labels == 1, -1, 1) * (logits[..., 1] - logits[..., 0])
     return jnp.sum(batch.weights * jax.nn.softplus(wrong_over_right)) / jnp.maximum(jnp.sum(batch.weights), 1)
 
 
-def look(config: Supervised, numbers, model: Transformer) -> dict[str, Float[Array, ""]]:
+def look(trial: RunningTrial[Supervised], model: Transformer) -> dict[str, Float[Array, ""]]:
     """The share of held-out inputs whose answer is right at the end of a greedy roll-out."""
-    lesson = lesson_of(config, numbers)
+    config = trial.config
+    lesson = lesson_of(trial)
     index = config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32)
-    bits = inputs_at(config, numbers, index)
+    bits = inputs_at(trial, index)
     said = own_answers(config, lesson, model, bits, None)[:, lesson.last]
     return {"accuracy": share(said == lesson.answers(bits)[:, lesson.last])}

@@ -7,11 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from stairwise.lab.config import option, split
+from stairwise.lab.config import option
 from stairwise.papers.lego import algorithms, ffn
 from stairwise.papers.lego.config.dynamics import FeatureRun
 from stairwise.papers.lego.theory import phases
 from stairwise.train import keys
+from stairwise.train.loop import RunningTrial
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Seen:
 
 def begun(config: Trained, seed: int) -> tuple[Any, Any]:
     """The token and the features at the start."""
-    token = algorithms.value_token(config, split(config)[1])
+    token = algorithms.value_token(RunningTrial(config, seed))
     return token, token.start(keys.role_key(seed, "features"), config.neurons, config.sigma0, algorithms.real())
 
 

@@ -68,7 +68,7 @@ def problem_of(task: Task, seed: int):
 
 @lru_cache(maxsize=32)
 def _problem(task: Task):
-    return jax.jit(lambda seed: tasks.problem_of(task, {"seed": seed}))
+    return jax.jit(lambda seed: tasks.problem_of(task, seed))
 
 
 def secret_of(task: Task, seed: int) -> np.ndarray:

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int8, Integer
 
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.parity_cot import certificate, simplified, steps
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.simplified import Coefficients, Tables
 from stairwise.papers.parity_cot.steps import STEPS, Setting
-from stairwise.train.keys import at, role_key
+from stairwise.train.keys import at
+from stairwise.train.loop import RunningTrial
 
 
 class Kept(NamedTuple):
@@ -116,13 +117,12 @@ def _view(tables: Tables, secret):
 @lru_cache(maxsize=4)
 def trajectory(config: ThreeSteps, seed: int) -> Trajectory:
     """Claims that look at the same run share it."""
-    static, numbers = split(config)
-    begin, draw, move = _compiled(static)
-    numbers = {**{name: jnp.asarray(value) for name, value in numbers.items()}, "seed": jnp.uint32(seed)}
-    setting, weights, rates = begin(numbers)
+    begin, draw, move = _compiled(structure(config))
+    trial = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(seed))
+    setting, weights, rates = begin(trial)
     states, batches, gradients = [weights], [], []
     for step in range(STEPS):
-        tokens = draw(numbers, setting, step)
+        tokens = draw(trial, setting, step)
         weights, gradient = move(setting, weights, tokens, rates[step])
         states.append(weights)
         batches.append(np.asarray(tokens))
@@ -144,18 +144,18 @@ def _kept(own, seen, scores) -> Kept:
 @lru_cache(maxsize=4)
 def _compiled(config: ThreeSteps):
     @jax.jit
-    def begin(numbers):
-        setting = steps.setting_of(config, numbers)
+    def begin(trial: RunningTrial[ThreeSteps]):
+        setting = steps.setting_of(trial)
         return (
             setting,
-            simplified.start(setting.positive, config.positions, numbers["scale"]),
-            steps.rates(config, numbers),
+            simplified.start(setting.positive, config.positions, trial.config.scale),
+            steps.rates(trial),
         )
 
     @jax.jit
-    def draw(numbers, setting: Setting, step):
-        key = at(role_key(numbers["seed"], "claims"), step)
-        return steps.draw_tokens(config, setting.problem, numbers["task.noise"], config.batch, key)
+    def draw(trial: RunningTrial[ThreeSteps], setting: Setting, step):
+        key = at(trial.key("claims"), step)
+        return steps.draw_tokens(config, setting.problem, trial.config.task.noise, config.batch, key)
 
     @jax.jit
     def move(setting: Setting, weights: Coefficients, tokens, rate):

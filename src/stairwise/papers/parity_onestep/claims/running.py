@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.config import option, split
+from stairwise.lab.config import option, structure
 from stairwise.papers.parity_onestep import train
 from stairwise.papers.parity_onestep.config import Descent
 from stairwise.train import loop
@@ -29,13 +29,12 @@ def outcomes(config: Runs, seed: int) -> list[Any]:
 @lru_cache(maxsize=64)
 def _outcome(config: Descent, seed: int):
     """Claims that look at the same run share it."""
-    static, numbers = split(config)
-    return _program(static).run([loop.Member(seed, numbers)])[0]
+    return _program(structure(config)).run([loop.Member(seed, config)])[0]
 
 
 @lru_cache(maxsize=8)
-def _program(static: Descent):
-    return loop.Program(train.descent(static))
+def _program(config: Descent):
+    return loop.Program(train.descent(config))
 
 
 def finals(config: Runs, seed: int, *names: str) -> list[dict[str, Any]]:
