@@ -126,6 +126,8 @@ def test_a_folder_that_holds_no_model_is_one_line(data, tmp_path, capsys):
     assert main(["entropy", "--model", str(tmp_path), "--data", data]) == 2
     err = capsys.readouterr().err.splitlines()[-1]
     assert f"model={tmp_path} cannot be loaded as a causal language model" in err
+    with pytest.raises(ConfigError, match=f"^model={tmp_path} cannot be loaded as a causal language model"):
+        claims.four_layers_are_sparser(Figures67(model=str(tmp_path), data=data), 0)
 
 
 def test_figures_6_and_7_are_judged_on_any_model_with_both_controls(models, data):

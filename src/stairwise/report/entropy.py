@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.extras import missing
 from stairwise.lab.api import save_figure
 from stairwise.lab.config import ConfigError
 from stairwise.lab.files import explained, render, replace_file
@@ -19,7 +18,6 @@ from stairwise.lab.progress import Silent
 from stairwise.measure import gsm8k
 from stairwise.report.terminal import heading, new_table, open_console
 
-MISSING = missing("stairwise entropy", "hf")
 FIGURES = (".pdf", ".svg", ".png")
 TABLES = (".json", ".parquet")
 
@@ -60,14 +58,8 @@ def _check_target(name: str, path: str | None, endings: Sequence[str]) -> None:
 
 def measured(options: Any, problems: Sequence[gsm8k.Texts], progress: Silent) -> list[Any]:
     """The entropies of the first model, of the same with random weights, and of the other models."""
-    try:
-        import torch  # noqa: F401
-        import transformers
-    except ImportError:
-        raise ConfigError(MISSING) from None
     from stairwise.measure import language
 
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[attr-defined]
     progress.begin("entropy", len(options.model) + options.baseline, 0)
     found = []
 
