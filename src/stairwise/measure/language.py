@@ -134,6 +134,9 @@ def measure(
     for chosen in batches(len(encoded), batch):
         for condition in CONDITIONS:
             found[condition].append(entropies(model, [encoded[i][condition] for i in chosen], skip_sink=skip_sink))
+            lost = [i + 1 for i, one in zip(chosen, found[condition][-1], strict=True) if not np.isfinite(one).all()]
+            if lost:
+                raise ValueError(f"model={model.name}: problem {lost[0]} {condition} gives no finite entropy")
         progress(chosen.stop)
     return Entropies(model.name, {name: np.concatenate(parts) for name, parts in found.items()})
 
