@@ -81,17 +81,30 @@ def test_options_change_what_is_read(models, data, capsys):
         (["--data", "nowhere.jsonl"], ["data=nowhere.jsonl", "file that exists"]),
         (["--data", "empty.jsonl"], ["empty.jsonl holds no records"]),
         (["--data", "bad.jsonl"], ["bad.jsonl: line 2 is not JSON"]),
-        (["--data", "good.jsonl", "--limit", "0"], ["limit=0", "at least 1"]),
-        (["--data", "good.jsonl", "--batch", "-1"], ["batch=-1", "at least 1"]),
+        (["--data", "good.jsonl", "--limit", "0"], ["limit=0", "1..4294967295"]),
+        (["--data", "good.jsonl", "--batch", "-1"], ["batch=-1", "1..4294967295"]),
         (["--data", "good.jsonl", "--out", "x.csv"], ["out=x.csv", ".json or .parquet"]),
         (["--data", "good.jsonl", "--figure", "x.gif"], ["figure=x.gif", ".pdf or .svg or .png"]),
         (["--data", "good.jsonl", "--figure", "no/x.pdf"], ["figure=no/x.pdf", "folder that exists"]),
-        (["--data", "good.jsonl", "--layers", "1,x"], ["layers=1,x", "numbers from 1"]),
+        (["--data", "good.jsonl", "--limit", str(2**32)], ["limit=4294967296", "1..4294967295"]),
+        (["--data", "good.jsonl", "--seed", "-1"], ["seed=-1", "0..4294967295"]),
+        (["--data", "good.jsonl", "--layers", "1"], ["layers=1", "no --figure"]),
+        (["--data", "good.jsonl", "--figure", "x.pdf", "--layers", "1,x"], ["layers=x", "whole number"]),
+        (["--data", "good.jsonl", "--figure", "x.pdf", "--layers", "2,0"], ["layers=0", "at least 1"]),
+        (["--data", "good.jsonl", "--figure", "x.pdf", "--layers", "3,1,3"], ["layers=3", "not be repeated"]),
+        (["--data", "good.jsonl", "--figure", "x.pdf", "--layers", "9" * 5000], ["layers=999", "whole number"]),
+        (["--data", "good.jsonl", "--model", "other", "--model", "any"], ["model=any", "not be repeated"]),
+        (["--data", "good.jsonl", "--out", "folder.json"], ["out=folder.json", "must be a file"]),
+        (["--data", "good.jsonl", "--out", f"{'x' * 300}.json"], ["out=xxx", "at most 255 bytes"]),
+        (["--data", "good.jsonl", "--out", f"{'x/' * 2500}x.json"], ["out=x/x", "folder that exists"]),
+        (["--data", "good.jsonl", "--figure", f"{'x/' * 2500}x.pdf"], ["figure=x/x", "folder that exists"]),
+        (["--data", "x/" * 2500], ["data=x/x"]),
     ],
 )
 def test_bad_input_is_one_line_and_needs_no_pytorch(tmp_path, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(tmp_path)
     write_problems(tmp_path / "good.jsonl")
+    (tmp_path / "folder.json").mkdir()
     (tmp_path / "empty.jsonl").write_text("")
     write_problems(tmp_path / "bad.jsonl", INVENTED[:1]).open("a").write("{nonsense\n")
     refuse_hf(monkeypatch)
@@ -126,6 +139,19 @@ def test_a_folder_that_holds_no_model_is_one_line(data, tmp_path, capsys):
     assert main(["entropy", "--model", str(tmp_path), "--data", data]) == 2
     err = capsys.readouterr().err.splitlines()[-1]
     assert f"model={tmp_path} cannot be loaded as a causal language model" in err
+    with pytest.raises(ConfigError, match=f"^model={tmp_path} cannot be loaded as a causal language model"):
+        claims.four_layers_are_sparser(Figures67(model=str(tmp_path), data=data), 0)
+
+
+def test_what_can_be_refused_before_hours_of_measuring_is_refused_before(models, data, tmp_path, monkeypatch, capsys):
+    from stairwise.measure import language
+
+    monkeypatch.setattr(language, "measure", None)
+    figure = ["--figure", str(tmp_path / "x.pdf"), "--layers", "1,4"]
+    assert main(["entropy", "--model", models[0], "--data", data, *figure]) == 2
+    assert "layers=1,4 must lie in 1..3, the layers of the model" in capsys.readouterr().err
+    assert main(["entropy", "--model", "/" + "x" * 5000, "--data", data]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("stairwise: model=/xxx")
 
 
 def test_figures_6_and_7_are_judged_on_any_model_with_both_controls(models, data):

@@ -160,7 +160,7 @@ def _data(command: argparse.ArgumentParser) -> None:
     command.add_argument("-n", metavar="N", help="how many examples, all different")
     command.add_argument("--format", help="jsonl, parquet, npz or tokens (default: jsonl)")
     command.add_argument("-o", "--out", metavar="FILE", help="file to write (default: standard output)")
-    command.add_argument("--split", default="train", help="train, val or test: disjoint for any seeds (default: train)")
+    command.add_argument("--split", help="train, val or test: disjoint for any seeds (default: train)")
     command.add_argument("--from-header", metavar="FILE", help="make the file again that this one's header describes")
     _questions(command)
 
@@ -181,7 +181,7 @@ def _eval(command: argparse.ArgumentParser) -> None:
 
 
 def _questions(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--seed", default="0", metavar="S", help="chooses examples, and the secret where there is one")
+    command.add_argument("--seed", metavar="S", help="chooses examples, and the secret where there is one (default: 0)")
     command.add_argument(
         "--cot", action=argparse.BooleanOptionalAction, help="with worked steps, or without (data: with; eval: both)"
     )

@@ -291,7 +291,7 @@ def _entropy(options, fields) -> int:
     from stairwise.report import entropy
 
     problems, layers = entropy.check(options)
-    found = entropy.measured(options, problems, for_terminal())
+    found = entropy.measured(options, problems, layers, for_terminal())
     rows = entropy.summary(found, options.model)
     facts = entropy.facts(options, found)
     if options.out:

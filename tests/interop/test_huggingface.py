@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 import equinox as eqx
 import jax
@@ -188,6 +189,60 @@ def test_a_tampered_folder_is_one_clear_line(tmp_path):
     config.write_text("{}")
     with pytest.raises(Damaged, match=r"model\.safetensors is missing"):
         from_gpt2(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"n_layer": 20_000}, "n_layer=20000 must be 1, the layers that the tensors are of"),
+        ({"n_layer": 10**18}, f"n_layer={10**18} must be 1, the layers"),
+        ({"n_layer": True}, "n_layer=True must be a whole number of at least 1"),
+        ({"vocab_size": 2**40}, "vocab_size=1099511627776 must lie in 1.."),
+        ({"n_positions": 10**30}, "n_positions=1000000000000000000000000000000 must lie in 1.."),
+        ({"n_head": 0}, "n_head=0 must be a whole number of at least 1"),
+        ({"n_inner": "32"}, "n_inner=32 must be a whole number of at least 1"),
+        ({"n_inner": 0}, "n_inner=0 must be a whole number of at least 1"),
+        ({"resid_pdrop": []}, "resid_pdrop=[] must be at least 0 and below 1"),
+        ({"attn_pdrop": float("nan")}, "attn_pdrop=nan must be at least 0 and below 1"),
+        ({"tie_word_embeddings": 1}, "tie_word_embeddings=1 must be true or false"),
+        ({"scale_attn_weights": 1}, "scale_attn_weights=1 must be True"),
+        ({"model_type": ["gpt2"]}, "model_type=['gpt2'] must be gpt2"),
+    ],
+    ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
+)
+def test_a_config_of_other_types_or_of_more_than_the_weights_hold_is_refused_at_once(tmp_path, changes, line):
+    to_gpt2(decoder(SHAPES[0]), tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | changes))
+    began = time.monotonic()
+    with pytest.raises(ConfigError) as refused:
+        from_gpt2(tmp_path / "model")
+    assert str(refused.value).startswith(line)
+    assert time.monotonic() - began < 5
+
+
+def test_of_two_tensors_for_one_place_neither_is_taken_in_silence(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    to_gpt2(decoder(SHAPES[0]), tmp_path / "model")
+    file = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(file)
+    table = tensors["transformer.wte.weight"]
+    save_file(tensors | {"lm_head.weight": table.copy()}, file)
+    from_gpt2(tmp_path / "model")
+    save_file(tensors | {"lm_head.weight": table + 1}, file)
+    with pytest.raises(ConfigError, match=r"^tensor lm_head.weight must be equal to wte.weight where tie"):
+        from_gpt2(tmp_path / "model")
+    save_file(tensors | {"wte.weight": table + 1}, file)
+    with pytest.raises(ConfigError, match=r"^tensor wte.weight must be there once"):
+        from_gpt2(tmp_path / "model")
+
+
+def test_a_config_that_is_nested_too_deeply_is_damaged(tmp_path):
+    to_gpt2(decoder(SHAPES[0]), tmp_path / "model")
+    (tmp_path / "model" / "config.json").write_text("[" * 10**5)
+    with pytest.raises(Damaged, match=r"config\.json: not readable as JSON: nested too deeply"):
+        from_gpt2(tmp_path / "model")
 
 
 def test_nothing_is_written_over_and_a_failure_leaves_nothing(tmp_path, monkeypatch):

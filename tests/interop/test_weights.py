@@ -19,7 +19,7 @@ from stairwise.interop.weights import export, load, read
 from stairwise.lab import registry
 from stairwise.lab.config import ConfigError, update
 from stairwise.lab.contract import Outcome, Trial
-from stairwise.lab.files import Damaged
+from stairwise.lab.files import Damaged, seal, unseal
 from stairwise.lab.store import Store
 from stairwise.papers.composition import train as composition_train
 from stairwise.papers.composition.task import Composition
@@ -295,6 +295,84 @@ def test_a_tampered_file_is_one_clear_line(tmp_path, file, change, line):
     with pytest.raises(Damaged) as found:
         load(folder)
     assert str(found.value) == f"{folder} is damaged: {line}"
+
+
+def sealed_again(folder, changes):
+    """Changes of the description that its seal does not tell of."""
+    file = folder / "stairwise.json"
+    kept = {name: value for name, value in unseal(file.read_bytes()).items() if changes.get(name, 0) is not None}
+    file.write_bytes(seal(kept | {name: value for name, value in changes.items() if value is not None}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"files": None}, "stairwise.json: files is missing and must be a dict"),
+        ({"files": {"../secret": {"sha256": ""}}}, "files must be names with digests, not ../secret"),
+        ({"files": {"model.safetensors": 3}}, "files must be names with digests, not model.safetensors"),
+        ({"files": {}}, "model.safetensors: "),
+        ({"construction": 3}, "stairwise.json: construction is a int and must be a str"),
+        ({"construction": "selection/other"}, "unknown construction of selection: other"),
+        ({"config": []}, "stairwise.json: config is a list and must be a dict"),
+        ({"config": {"width": "2"}}, "width=2 must be a whole number"),
+        ({"seed": "0"}, "stairwise.json: seed is a str and must be a int"),
+        ({"seed": -1}, "seed=-1 must lie in 0..4294967295"),
+        ({"construction": None, "model": None}, "stairwise.json: model is missing and must be a str"),
+        ({"construction": None, "experiment": "selection/online"}, "stairwise.json: version is missing"),
+        ({"arguments": {"layers": 1}}, "arguments=['layers'] must be vocab, width, layers"),
+        ({"format": 2}, "format 2 is not the known one, 1"),
+    ],
+)
+def test_a_description_that_was_altered_and_sealed_again_is_one_planned_line(tmp_path, changes, words):
+    folder = tmp_path / "out"
+    export("selection/solution", folder, changes={"encoding_width": 3})
+    sealed_again(folder, changes)
+    with pytest.raises((ConfigError, Damaged)) as refused:
+        load(folder)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"layers": 20_000}, "layers=20000 must be 2, the layers that the tensors are of"),
+        ({"width": 2**50}, f"width={2**50} must lie in 1..1800, the numbers that the tensors hold"),
+        ({"heads": 0}, "heads=0 must lie in 1.."),
+        ({"heads": 3}, "heads=3"),
+        ({"vocab": "5"}, "vocab=5 must be int or None"),
+        ({"causal": 1}, "causal=1 must be bool"),
+        ({"dropout": None}, "dropout=None must be int or float"),
+        ({"positions": "none such"}, "positions=none such"),
+    ],
+)
+def test_arguments_of_a_decoder_that_its_tensors_cannot_be_of_are_refused_at_once(tmp_path, changes, words):
+    like = skeleton({"vocab": 5, "width": 8, "layers": 2, "heads": 2, "causal": True, "positions": "none"})
+    export(drawn(like, np.random.default_rng(0)), tmp_path / "out")
+    arguments = read(tmp_path / "out")[0]["arguments"]
+    sealed_again(tmp_path / "out", {"arguments": arguments | changes})
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path / "out")
+    assert str(refused.value).startswith(words)
+
+
+@pytest.mark.parametrize("status", ["diverged", "failed"])
+def test_a_trial_without_a_model_is_named_with_its_status(tmp_path, capsys, status):
+    experiment, store = registry.experiment("selection/online"), Store.open(tmp_path / "store")
+    trial = Trial(experiment, experiment.presets["quick"].config, 5, "an arm")
+    store.write(trial, Outcome(status, message="NaN seen at tick 3"), {})
+    line = f"trial {trial.digest} has no model: it {status} (NaN seen at tick 3)"
+    with pytest.raises(ConfigError) as refused:
+        sw.load_model(trial.digest, store=store)
+    assert str(refused.value) == line
+    assert main(["export", trial.digest, "-o", str(tmp_path / "out"), "--store", str(store.root)]) == 2
+    assert capsys.readouterr().err == f"stairwise: {line}\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_finished_trial_that_keeps_no_weights_is_named_with_what_is_missing(tmp_path):
+    _, (record,) = store_of(tmp_path / "store", "selection/online", {}, lambda config, random: {})
+    with pytest.raises(ConfigError, match=rf"^trial {record.digest} \(finished\) has no model: it keeps no 'train/W'$"):
+        sw.load_model(record)
 
 
 @pytest.mark.parametrize(

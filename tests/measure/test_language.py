@@ -174,6 +174,20 @@ def test_a_model_without_attention_weights_is_named(model_folder):
         language.measure(model, TEXTS[:1])
 
 
+def test_an_entropy_that_is_not_finite_is_refused_by_model_and_problem(model):
+    import copy
+
+    import torch
+
+    from stairwise.measure import language
+
+    broken = model._replace(network=copy.deepcopy(model.network))
+    with torch.no_grad():
+        broken.network.model.layers[1].self_attn.q_proj.weight.fill_(torch.inf)
+    with pytest.raises(ValueError, match=f"^model={model.name}: problem 1 with CoT gives no finite entropy$"):
+        language.measure(broken, TEXTS[:1])
+
+
 def test_gpt2_is_read_too_and_a_text_longer_than_its_table_is_refused(tmp_path):
     need_transformers()
     from stairwise.measure import language
@@ -213,6 +227,10 @@ def test_random_weights_keep_the_scale_of_every_matrix_and_nothing_else(model_fo
         ([json.dumps(["q", "#### 1"])], "line 1 must be an object"),
         ([json.dumps({"question": "q", "answer": "1"})], "line 1: the answer must end with ####"),
         ([json.dumps({"question": "", "answer": "#### 1"})], "line 1 must be an object"),
+        ([json.dumps({"question": "q", "answer": "2 + 2 #### "})], "line 1: the answer must end with #### and"),
+        ([json.dumps({"question": chr(0xD800), "answer": "#### 1"})], "line 1 must be text, without lone surrogates"),
+        (["[" * 10**5], "line 1 is not JSON"),
+        (['{"question": ' + "9" * 5000 + "}"], "line 1 is not JSON"),
         ([], "holds no records"),
         (["", ""], "holds no records"),
     ],

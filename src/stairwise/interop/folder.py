@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, short
 from stairwise.lab.files import (
     Damaged,
     explained,
@@ -55,8 +55,19 @@ def read_described(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     if description.get("format") != FORMAT:
         raise Damaged(folder, f"{DESCRIPTION}: format {description.get('format')} is not the known one, {FORMAT}")
     files = {}
-    for name, facts in description["files"].items():
+    for name, facts in field(folder, description, "files", dict).items():
+        if os.path.basename(name) != name or not isinstance(facts, dict):
+            raise Damaged(folder, f"{DESCRIPTION}: files must be names with digests, not {short(name)}")
         files[name] = read_file(folder / name)
-        if hashlib.sha256(files[name]).hexdigest() != facts["sha256"]:
+        if hashlib.sha256(files[name]).hexdigest() != facts.get("sha256"):
             raise Damaged(folder, f"{name}: digest differs")
     return description, files
+
+
+def field(folder: Path, description: Mapping[str, Any], name: str, kind: type) -> Any:
+    """A field of a description; Damaged where it is missing or of another type, as in one that was written by hand."""
+    found = description.get(name)
+    if type(found) is not kind:
+        there = f"is a {type(found).__name__}" if name in description else "is missing"
+        raise Damaged(folder, f"{DESCRIPTION}: {name} {there} and must be a {kind.__name__}")
+    return found

@@ -4,7 +4,6 @@
 `save_pretrained` wrote; logits agree to rounding. Neither PyTorch nor Transformers is needed here.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -17,8 +16,8 @@ import numpy as np
 
 from stairwise.interop.folder import write_described
 from stairwise.interop.tensors import filled, named, names_of
-from stairwise.lab.config import ConfigError
-from stairwise.lab.files import Damaged, decode_arrays, encode_arrays, read_file, render
+from stairwise.lab.config import ConfigError, short
+from stairwise.lab.files import Damaged, decode_arrays, encode_arrays, parse, read_file, render
 from stairwise.nn.positions import LearnedPositions, RotaryPositions
 from stairwise.nn.transformer import Transformer
 
@@ -43,6 +42,7 @@ DEFAULTS: dict[str, Any] = {
     "add_cross_attention": False,
     "tie_word_embeddings": True,
 }
+SIZES = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner")
 DROPOUTS = ("resid_pdrop", "embd_pdrop", "attn_pdrop")
 # options of the decoder, and of GPT-2, of which the other has one value only
 OURS = {
@@ -88,6 +88,27 @@ def to_gpt2(model: Transformer, folder: Path | str, about: Mapping[str, Any] | N
     tensors = {_prefixed(_outside_name(name)): tensor for name, tensor in named(model).items()}
     files = {CONFIG: render(_config(options)), WEIGHTS: encode_arrays(tensors, {"format": "pt"})}
     write_described(Path(folder), files, {"layout": "gpt2", **(about or {})})
+
+
+# the types of a transformer's arguments
+WHOLE, SWITCH, TEXT = (int,), (bool,), (str,)
+ARGUMENTS: dict[str, tuple[type, ...]] = {
+    "vocab": (int, type(None)),
+    "width": WHOLE,
+    "layers": WHOLE,
+    "heads": WHOLE,
+    "causal": SWITCH,
+    "positions": TEXT,
+    "max_length": (int, type(None)),
+    "outputs": (int, type(None)),
+    "hidden_multiple": WHOLE,
+    "norm": SWITCH,
+    "attention_residual": SWITCH,
+    "mlp_residual": SWITCH,
+    "dropout": (int, float),
+    "compute_dtype": TEXT,
+    "parameter_dtype": TEXT,
+}
 
 
 def arguments_of(model: Transformer) -> dict[str, Any]:
@@ -153,10 +174,26 @@ def from_gpt2(folder: Path | str, *, dropout: float | None = None) -> Transforme
     config = _read_config(folder)
     options = _options(config, dropout)
     tensors = _read_tensors(folder)
+    if config["tie_word_embeddings"]:
+        _drop_tied(tensors)
+    check_sizes({name: config[name] for name in SIZES}, "n_layer", r"h\.(\d+)\.", tensors)
     like = skeleton(options)
     known = {_outside_name(name): name for name in names_of(like)}
-    renamed = {known.get(name, name): tensor for name, tensor in tensors.items() if name != _tied(config)}
-    return filled(like, renamed)
+    return filled(like, {known.get(name, name): tensor for name, tensor in tensors.items()})
+
+
+def check_sizes(sizes: Mapping[str, int | None], layers: str, block: str, tensors: Mapping[str, np.ndarray]) -> None:
+    """ConfigError where there are more layers than the tensors have, or a size that they have not numbers enough for.
+
+    Before a model of these sizes is built, which takes as long as they say.
+    """
+    held = len({found[1] for found in (re.match(block, name) for name in tensors) if found})
+    if sizes[layers] != held:
+        raise ConfigError(f"{layers}={sizes[layers]} must be {held}, the layers that the tensors are of")
+    numbers = sum(tensor.size for tensor in tensors.values())
+    for name, size in sizes.items():
+        if size is not None and not 1 <= size <= numbers:
+            raise ConfigError(f"{name}={short(size)} must lie in 1..{numbers}, the numbers that the tensors hold")
 
 
 def skeleton(arguments: Mapping[str, Any]) -> Transformer:
@@ -167,26 +204,37 @@ def skeleton(arguments: Mapping[str, Any]) -> Transformer:
         raise ConfigError(str(error)) from None
 
 
-def _tied(config: Mapping[str, Any]) -> str | None:
-    """The name under which a tied table may be written once more."""
-    return "lm_head.weight" if config["tie_word_embeddings"] else None
+def _drop_tied(tensors: dict[str, np.ndarray]) -> None:
+    """A tied table may be written once more, as the head that it is."""
+    table, head = tensors.get("wte.weight"), tensors.pop("lm_head.weight", None)
+    if head is not None and (table is None or head.tobytes() != table.tobytes()):
+        raise ConfigError(
+            "tensor lm_head.weight must be equal to wte.weight where tie_word_embeddings=True (from_gpt2)"
+        )
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads(read_file(folder / CONFIG))
+        found = parse(read_file(folder / CONFIG))
     except ValueError as error:
         raise Damaged(folder, f"{CONFIG}: not readable as JSON: {error}") from error
     if not isinstance(found, dict):
         raise Damaged(folder, f"{CONFIG}: not a JSON object")
     config = DEFAULTS | found
     for name, allowed in THEIRS.items():
-        if config[name] not in allowed:
+        if not any(type(config[name]) is type(one) and config[name] == one for one in allowed):
             words = " or ".join(str(value) for value in allowed)
-            raise ConfigError(f"{name}={config[name]} must be {words}: the decoder has nothing else (from_gpt2)")
-    for name in ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"):
-        if type(config[name]) is not int or config[name] < 1:
-            raise ConfigError(f"{name}={config[name]} must be a whole number of at least 1 (from_gpt2)")
+            raise ConfigError(f"{name}={short(config[name])} must be {words}: the decoder has nothing else (from_gpt2)")
+    for name in SIZES:
+        if (type(config[name]) is not int or config[name] < 1) and (name, config[name]) != ("n_inner", None):
+            raise ConfigError(f"{name}={short(config[name])} must be a whole number of at least 1 (from_gpt2)")
+    for name in DROPOUTS:
+        if type(config[name]) not in (int, float) or not 0 <= config[name] < 1:
+            raise ConfigError(f"{name}={short(config[name])} must be at least 0 and below 1 (from_gpt2)")
+    if type(config["tie_word_embeddings"]) is not bool:
+        raise ConfigError(
+            f"tie_word_embeddings={short(config['tie_word_embeddings'])} must be true or false (from_gpt2)"
+        )
     return config
 
 
@@ -218,11 +266,14 @@ def _read_tensors(folder: Path) -> dict[str, np.ndarray]:
         found = decode_arrays(read_file(folder / WEIGHTS))
     except ValueError as error:
         raise Damaged(folder, f"{WEIGHTS}: {error}") from error
-    short = {name.removeprefix("transformer."): tensor for name, tensor in found.items()}
-    for name, tensor in short.items():
+    tensors = {name.removeprefix("transformer."): tensor for name, tensor in found.items()}
+    if len(tensors) < len(found):
+        twice = next(name for name in tensors if name in found and f"transformer.{name}" in found)
+        raise ConfigError(f"tensor {twice} must be there once, with the prefix transformer. or without (from_gpt2)")
+    for name, tensor in tensors.items():
         if tensor.dtype not in (np.float32, np.float16) and not BUFFERS.fullmatch(name):
             raise ConfigError(f"tensor {name} is {tensor.dtype.name} and must be float32 or float16 (from_gpt2)")
-    return {name: tensor.astype(np.float32) for name, tensor in short.items() if not BUFFERS.fullmatch(name)}
+    return {name: tensor.astype(np.float32) for name, tensor in tensors.items() if not BUFFERS.fullmatch(name)}
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

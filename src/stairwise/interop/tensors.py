@@ -32,10 +32,12 @@ def names_of(model: Any) -> list[str]:
 def filled(like: Any, tensors: Mapping[str, np.ndarray]) -> Any:
     """The model that is built as `like` is, with these tensors; names, shapes and dtypes must be the same."""
     names, kind = names_of(like), type(like).__name__
-    for name in (*names, *tensors):
-        if name not in tensors or name not in names:
-            there = "is missing" if name not in tensors else "is not known"
-            raise ConfigError(f"tensor {name} of {kind} {there} (tensors: {', '.join(names)})")
+    known = set(names)
+    different = [name for name in (*names, *tensors) if name not in tensors or name not in known]
+    if different:
+        there = "is missing" if different[0] not in tensors else "is not known"
+        some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        raise ConfigError(f"tensor {different[0]} of {kind} {there} (tensors: {some})")
     leaves = [_like(name, leaf, tensors[name]) for name, leaf in zip(names, jax.tree.leaves(like), strict=True)]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 

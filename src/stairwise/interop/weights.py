@@ -5,20 +5,31 @@ shape, its dtype and in a line what it is; the paper, the experiment or construc
 the digests. Nothing in it is code: a model is built by the library, from the config, and then filled.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from stairwise.interop.folder import DESCRIPTION, check_free, read_described, write_described
-from stairwise.interop.huggingface import CONFIG, WEIGHTS, arguments_of, from_gpt2, skeleton, to_gpt2
+from stairwise.interop.folder import DESCRIPTION, check_free, field, read_described, write_described
+from stairwise.interop.huggingface import (
+    ARGUMENTS,
+    CONFIG,
+    WEIGHTS,
+    arguments_of,
+    check_sizes,
+    from_gpt2,
+    skeleton,
+    to_gpt2,
+)
 from stairwise.interop.tensors import filled, named
 from stairwise.lab import provenance, registry
 from stairwise.lab.api import load_model
-from stairwise.lab.config import ConfigError, as_dict, from_dict, update
+from stairwise.lab.config import ConfigError, as_dict, from_dict, short, update
 from stairwise.lab.contract import Construction, Experiment
 from stairwise.lab.execute import precision
 from stairwise.lab.files import Damaged, decode_arrays, encode_arrays
@@ -82,8 +93,7 @@ def export(
 
 
 def _written(construction: Construction, seed: int, changes: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    if not 0 <= seed < 2**32:
-        raise ConfigError(f"seed={seed} must lie in 0..4294967295")
+    _check_seed(seed)
     config = update(construction.Config(), changes)
     about = {
         "paper": _paper(construction.paper),
@@ -95,6 +105,11 @@ def _written(construction: Construction, seed: int, changes: Mapping[str, Any]) 
     }
     with precision(construction):
         return construction.build(config, seed), about
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"seed={seed} must lie in 0..4294967295")
 
 
 def _trial(target: str | StoredTrial, store: Store | str | None) -> StoredTrial:
@@ -199,37 +214,58 @@ def load(folder: Path | str, *, like: Any = None) -> Any:
     A model of your own comes back into `like`, one of the same shape.
     """
     folder = Path(folder)
-    if not (folder / DESCRIPTION).exists() and (folder / CONFIG).exists():
+    if not os.path.exists(folder / DESCRIPTION) and os.path.exists(folder / CONFIG):
         return from_gpt2(folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise ConfigError(f"folder={folder} must be a folder that holds {DESCRIPTION} or GPT-2's {CONFIG}")
     description, tensors = read(folder)
     if like is not None:
         return filled(like, tensors)
     if description.get("layout") == "gpt2":
         return from_gpt2(folder)
+    said = partial(field, folder, description)
     if "arguments" in description:
-        return filled(skeleton(description["arguments"]), tensors)
+        return filled(_decoder(said("arguments", dict), tensors), tensors)
     if "construction" in description:
-        return _rebuilt(registry.construction(description["construction"]), description, tensors)
+        return _rebuilt(registry.construction(said("construction", str)), said, tensors)
     if "experiment" in description:
-        return _retrained(registry.experiment(description["experiment"]), description, tensors)
-    raise ConfigError(f"{description['model']} is not a model of this library: load(folder, like=MODEL) fills one")
+        return _retrained(registry.experiment(said("experiment", str)), said, tensors)
+    raise ConfigError(f"{said('model', str)} is not a model of this library: load(folder, like=MODEL) fills one")
 
 
-def _rebuilt(construction: Construction, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Any:
-    config = from_dict(construction.Config, description["config"])
+def _decoder(arguments: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Transformer:
+    if arguments.keys() != ARGUMENTS.keys():
+        raise ConfigError(f"arguments={short(sorted(arguments))} must be {', '.join(ARGUMENTS)}")
+    for name, kinds in ARGUMENTS.items():
+        if type(arguments[name]) not in kinds:
+            words = " or ".join(kind.__name__.removesuffix("Type") for kind in kinds)
+            raise ConfigError(f"{name}={short(arguments[name])} must be {words}")
+    sizes = {name: arguments[name] for name, kinds in ARGUMENTS.items() if int in kinds and float not in kinds}
+    check_sizes(sizes, "layers", r"blocks\.(\d+)\.", tensors)
+    return skeleton(arguments)
+
+
+def _rebuilt(construction: Construction, said: Callable[..., Any], tensors: Mapping[str, np.ndarray]) -> Any:
+    config, seed = from_dict(construction.Config, said("config", dict)), said("seed", int)
+    _check_seed(seed)
     with precision(construction):
-        return filled(construction.build(config, description["seed"]), tensors)
+        return filled(construction.build(config, seed), tensors)
 
 
-def _retrained(experiment: Experiment, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Any:
-    if experiment.model is None or experiment.version != description["version"]:
-        raise ConfigError(f"{experiment.name} has another version than {description['version']}, which was exported")
-    config = from_dict(experiment.Config, description["config"])
-    arrays = {stored: tensors[name] for stored, name in description["arrays"].items()}
-    try:
-        with precision(experiment):
-            return filled(experiment.model(config, arrays), tensors)
-    except KeyError as error:
-        raise ConfigError(f"{experiment.name} needs {error}, no tensor: load(folder, like=MODEL) fills one") from None
+def _retrained(experiment: Experiment, said: Callable[..., Any], tensors: Mapping[str, np.ndarray]) -> Any:
+    if experiment.model is None or experiment.version != said("version", int):
+        raise ConfigError(f"{experiment.name} has another version than {said('version', int)}, which was exported")
+    config, names = from_dict(experiment.Config, said("config", dict)), said("arrays", dict)
+    for name in names.values():
+        if not isinstance(name, str) or name not in tensors:
+            raise ConfigError(f"arrays={short(name)} must be a tensor of {WEIGHTS}")
+    arrays = {stored: tensors[name] for stored, name in names.items()}
+    with precision(experiment):
+        try:
+            like = experiment.model(config, arrays)
+        except KeyError as error:
+            words = f"{experiment.name} needs {error}, no tensor: load(folder, like=MODEL) fills one"
+            raise ConfigError(words) from None
+        except (TypeError, ValueError, IndexError) as error:  # exchanged with each other, say
+            raise ConfigError(f"{experiment.name} makes no model of arrays of these shapes") from error
+        return filled(like, tensors)

@@ -197,10 +197,15 @@ def load_model(trial: StoredTrial | str, *, store: Store | str | None = None) ->
     experiment = registry.experiment(trial.experiment)
     if experiment.model is None:
         raise ConfigError(f"{experiment.name} stores no model")
+    if trial.status in ("diverged", "failed"):
+        raise ConfigError(f"trial {trial.digest} has no model: it {trial.status} ({trial.run['message']})")
     typed = trial.typed(experiment)
     if typed is None:
         raise ConfigError(f"trial {trial.digest} was made by another version of {experiment.name}")
-    return experiment.model(typed.config, {name: trial.array(name) for name in trial.arrays()})
+    try:
+        return experiment.model(typed.config, {name: trial.array(name) for name in trial.arrays()})
+    except KeyError as error:
+        raise ConfigError(f"trial {trial.digest} ({trial.status}) has no model: it keeps no {error}") from None
 
 
 def fit(

@@ -191,7 +191,7 @@ def parse(field: Field, text: str) -> Any:
             make = {int: _integer, float: float, str: str}[item]
             return tuple(make(part) for part in text.replace(" ", "").split(",") if part)
     except (ValueError, KeyError, OverflowError):
-        raise ConfigError(f"{field.path}={_short(text)} must be {_kind_text(kind)}") from None
+        raise ConfigError(f"{field.path}={short(text)} must be {_kind_text(kind)}") from None
     return text
 
 
@@ -256,7 +256,7 @@ def unknown_field(name: str, known: list[str]) -> str:
     """One line for a field that does not exist, with the nearest one that does."""
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"unknown field {_short(name)}{hint} (fields: {', '.join(known)})"
+    return f"unknown field {short(name)}{hint} (fields: {', '.join(known)})"
 
 
 def _integer(text: str) -> int:
@@ -276,7 +276,7 @@ def _integer(text: str) -> int:
 
 
 def _coerce(name: str, value: Any, kind: Any, metadata: Mapping[str, Any]) -> Any:
-    shown = f"{name}={_short(value)}"
+    shown = f"{name}={short(value)}"
     if typing.get_origin(kind) is tuple:
         if not isinstance(value, (tuple, list)):
             raise ConfigError(f"{shown} must be {_kind_text(kind)}")
@@ -329,7 +329,8 @@ def _kind_text(kind: Any) -> str:
     return names.get(kind, str(kind))
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value as a message shows it: printable, and no longer than 60 characters."""
     text = value if isinstance(value, str) else repr(value)
     text = "".join(ch if ch.isprintable() else "?" for ch in text)
     return text if len(text) <= 60 else text[:57] + "..."

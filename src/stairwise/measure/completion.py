@@ -4,14 +4,10 @@ Prompts of a batch are filled up on the left, and the filling is masked: each is
 PyTorch and Transformers (the extra `hf`) are imported when first used.
 """
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from stairwise.extras import missing
-
-MISSING = missing("a Hugging Face model", "hf")
+from stairwise.measure import pretrained
 
 
 class LanguageModel:
@@ -29,6 +25,7 @@ class LanguageModel:
 
         room = 8 + 3 * len(self.tokenizer(like)["input_ids"]) // 2
         inputs = self.tokenizer(list(prompts), return_tensors="pt", padding=True, return_token_type_ids=False)
+        pretrained.check_tokens(self.network.name_or_path, self.network, inputs["input_ids"].flatten().tolist())
         length = inputs["input_ids"].shape[1]
         self._check_room(length + room)
         with torch.no_grad():
@@ -49,26 +46,4 @@ class LanguageModel:
 
 def load_language_model(name: str, *, device: str = "auto", dtype: str = "auto", batch: int = 16) -> LanguageModel:
     """A model by path or name."""
-    try:
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-        from transformers.utils import logging
-    except ImportError:
-        raise ValueError(MISSING) from None
-
-    logging.disable_progress_bar()
-    auto: Any = AutoModelForCausalLM  # its own types are too narrow
-    place = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    if not re.fullmatch(r"cpu|(cuda|mps|xpu)(:\d+)?", place):
-        raise ValueError(f"device={device} must be auto, cpu, cuda or cuda:1")
-    if name.startswith((".", "/", "~")) and not Path(name).expanduser().is_dir():
-        raise ValueError(f"model={name}: there is no such folder")
-    try:
-        network = auto.from_pretrained(name, dtype=dtype)
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        if not tokenizer("1 + 1 =")["input_ids"]:  # made up by the library where the folder has none
-            raise ValueError("it has no tokenizer that reads text")
-        return LanguageModel(network.to(place), tokenizer, batch)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:  # the library says it in many lines
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"model={name} cannot be loaded as a causal language model: {reason}") from None
+    return LanguageModel(*pretrained.load(name, device=device, dtype=dtype), batch)

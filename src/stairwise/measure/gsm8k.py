@@ -5,6 +5,7 @@ A record is a JSON line {"question": ..., "answer": ...}. The answer is a few li
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,16 +31,18 @@ class Texts(NamedTuple):
 
 def read_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
     """The problems of a JSON-lines file, or the first `limit` of them; ValueError names the line that is none."""
-    path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"data={path} must be a file that exists (JSON lines with question and answer)")
     problems = []
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            if limit is not None and len(problems) == limit:
-                break
-            if line.strip():
-                problems.append(_parse(line, f"{path}: line {number}"))
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                if limit is not None and len(problems) == limit:
+                    break
+                if line.strip():
+                    problems.append(_parse(line, f"{path}: line {number}"))
+    except OSError as error:
+        raise ValueError(f"data={path} cannot be read: {error.strerror}") from None
     if not problems:
         raise ValueError(f"{path} holds no records")
     return problems
@@ -53,8 +56,12 @@ def _parse(line: bytes, where: str) -> Problem:
     found = {name: data.get(name) if isinstance(data, dict) else None for name in Problem._fields}
     if not all(isinstance(text, str) and text.strip() for text in found.values()):
         raise ValueError(f'{where} must be an object with the texts "question" and "answer"')
+    try:
+        "".join(found.values()).encode()  # type: ignore[arg-type]
+    except UnicodeEncodeError:  # half of a pair, which JSON can spell and no tokenizer reads
+        raise ValueError(f"{where} must be text, without lone surrogates") from None
     problem = Problem(**found)  # type: ignore[arg-type]
-    if "####" not in problem.answer:
+    if "####" not in problem.answer or not result(problem.answer):
         raise ValueError(f"{where}: the answer must end with #### and the result")
     return problem
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from stairwise.measure import pretrained
 from stairwise.measure.estimates import Estimate, bootstrap
 from stairwise.measure.gsm8k import Texts, batches
 
@@ -71,17 +72,8 @@ class Entropies(NamedTuple):
 
 def load(name: str, *, device: str = "auto", dtype: str = "auto") -> Model:
     """A model by path or name, with eager attention: the other implementations never form the weights."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    auto: Any = AutoModelForCausalLM  # its own types are too narrow
-    place = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        network = auto.from_pretrained(name, attn_implementation="eager", dtype=dtype)
-        return Model(name, network.to(place).eval(), AutoTokenizer.from_pretrained(name))
-    except (OSError, ValueError, KeyError, RuntimeError) as error:  # the library says it in many lines
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"model={name} cannot be loaded as a causal language model: {reason}") from None
+    network, tokenizer = pretrained.load(name, device=device, dtype=dtype, attn_implementation="eager")
+    return Model(name, network, tokenizer)
 
 
 def randomise(model: Model, seed: int = 0) -> Model:
@@ -142,6 +134,9 @@ def measure(
     for chosen in batches(len(encoded), batch):
         for condition in CONDITIONS:
             found[condition].append(entropies(model, [encoded[i][condition] for i in chosen], skip_sink=skip_sink))
+            lost = [i + 1 for i, one in zip(chosen, found[condition][-1], strict=True) if not np.isfinite(one).all()]
+            if lost:
+                raise ValueError(f"model={model.name}: problem {lost[0]} {condition} gives no finite entropy")
         progress(chosen.stop)
     return Entropies(model.name, {name: np.concatenate(parts) for name, parts in found.items()})
 
@@ -154,6 +149,7 @@ def entropies(
 
     device, lengths = model.network.device, [len(one.tokens) for one in sequences]
     _check_length(model, max(lengths))
+    pretrained.check_tokens(model.name, model.network, itertools.chain(*(one.tokens for one in sequences)))
     tokens = torch.zeros(len(sequences), max(lengths), dtype=torch.long)
     for row, one in enumerate(sequences):
         tokens[row, : lengths[row]] = torch.tensor(one.tokens)

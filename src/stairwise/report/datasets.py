@@ -20,6 +20,7 @@ from stairwise.lab.worker import in_worker
 from stairwise.report.terminal import cells, heading, new_table, open_console, print_json
 from stairwise.report.words import plain
 
+ASKED = ("task", "n", "seed", "split", "cot", "format", "out", "from_header")  # what a file of `data` depends on
 STEPS_SHOWN = 12  # columns of the table; JSON has all
 
 
@@ -29,7 +30,11 @@ STEPS_SHOWN = 12  # columns of the table; JSON has all
 def data(options: Any, fields: Mapping[str, str]) -> int:
     """List the tasks, or write a file of one."""
     if options.list:
+        if fields or any(getattr(options, name) is not None for name in ASKED):
+            raise ConfigError("--list shows every task: name none, and no options")
         return _list(options.json)
+    if options.json:
+        raise ConfigError("--json goes with --list; the examples themselves are --format jsonl")
     request, format = _from_header(options, fields) if options.from_header else _asked(options, fields)
     out = Path(options.out) if options.out else None
     in_worker(lambda stop: _write(request, format, out, stop))
@@ -41,14 +46,15 @@ def _asked(options: Any, fields: Mapping[str, str]) -> tuple[Request, str]:
         raise ConfigError("data needs a TASK (stairwise data --list shows them)")
     if options.n is None:
         raise ConfigError("data needs to know how many examples: -n 1000")
-    more = {"seed": whole("seed", options.seed), "split": options.split, "cot": options.cot is not False}
+    seed, split = _seed(options.seed), "train" if options.split is None else options.split
+    more = {"seed": seed, "split": split, "cot": options.cot is not False}
     request = Request.of(options.task, fields, whole("n", options.n), **more)
     return request, _format(options.format or "jsonl")
 
 
 def _from_header(options: Any, fields: Mapping[str, str]) -> tuple[Request, str]:
-    if options.task or fields or options.n is not None:
-        raise ConfigError("--from-header takes the task, its options and n from the file: name only -o and --format")
+    if fields or any(getattr(options, name) is not None for name in ("task", "n", "seed", "split", "cot")):
+        raise ConfigError("--from-header takes the task and all its options from the file: name only -o and --format")
     header = formats.read_header(Path(options.from_header))
     return Request.from_header(header), _format(options.format or header["format"])
 
@@ -73,6 +79,10 @@ def _write(request: Request, format: str, out: Path | None, stop: threading.Even
         progress.finished("examples", "written")
     finally:
         progress.end()
+
+
+def _seed(text: str | None) -> int:
+    return 0 if text is None else whole("seed", text)
 
 
 def whole(name: str, text: str) -> int:
@@ -121,7 +131,7 @@ def _described(task: TaskSource) -> dict[str, Any]:
 
 def evaluate(options: Any, fields: Mapping[str, str]) -> int:
     """Put the questions to a model and print how it answers."""
-    lengths = [whole("lengths", part) for part in options.lengths.split(",")] if options.lengths else None
+    lengths = None if options.lengths is None else [whole("lengths", part) for part in options.lengths.split(",")]
     exam = Exam.of(
         options.task,
         dict(fields),
@@ -129,7 +139,7 @@ def evaluate(options: Any, fields: Mapping[str, str]) -> int:
         lengths=lengths,
         shots=whole("shots", options.shots),
         cot=options.cot,
-        seed=whole("seed", options.seed),
+        seed=_seed(options.seed),
         split=options.split,
     )
     batch = whole("batch", options.batch)

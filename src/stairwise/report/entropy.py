@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.extras import missing
 from stairwise.lab.api import save_figure
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, short
 from stairwise.lab.files import explained, render, replace_file
 from stairwise.lab.heads import heads_by_layer
 from stairwise.lab.plots import house_style
 from stairwise.lab.progress import Silent
 from stairwise.measure import gsm8k
+from stairwise.report.datasets import whole
 from stairwise.report.terminal import heading, new_table, open_console
 
-MISSING = missing("stairwise entropy", "hf")
 FIGURES = (".pdf", ".svg", ".png")
 TABLES = (".json", ".parquet")
+LONGEST = 255  # bytes that the name of a file may have
 
 
 def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
@@ -29,7 +30,10 @@ def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
     for name, low in (("limit", 1), ("batch", 1), ("seed", 0)):
         value = getattr(options, name)
         if value is not None and not low <= value < 2**32:
-            raise ConfigError(f"{name}={value} must be at least {low}")
+            raise ConfigError(f"{name}={value} must lie in {low}..{2**32 - 1}")
+    _check_different("model", options.model)
+    if options.layers is not None and options.figure is None:
+        raise ConfigError(f"layers={options.layers} must be left out where there is no --figure")
     _check_target("figure", options.figure, FIGURES)
     _check_target("out", options.out, TABLES)
     try:
@@ -43,31 +47,41 @@ def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
 def _layers(text: str | None) -> list[int] | None:
     if text is None:
         return None
-    parts = text.split(",")
-    if not all(part.strip().isdecimal() and int(part) >= 1 for part in parts):
-        raise ConfigError(f"layers={text} must be numbers from 1 on with commas between them")
-    return [int(part) for part in parts]
+    layers = [whole("layers", part) for part in text.split(",")]
+    if min(layers) < 1:
+        raise ConfigError(f"layers={min(layers)} must be at least 1")
+    _check_different("layers", layers)
+    return layers
+
+
+def _check_different(name: str, values: Sequence[Any]) -> None:
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise ConfigError(f"{name}={value} must not be repeated")
+
+
+def _check_depth(layers: Sequence[int] | None, depth: int | None) -> None:
+    if layers and depth is not None and max(layers) > depth:
+        raise ConfigError(f"layers={','.join(map(str, layers))} must lie in 1..{depth}, the layers of the model")
 
 
 def _check_target(name: str, path: str | None, endings: Sequence[str]) -> None:
     if path is None:
         return
     if Path(path).suffix not in endings:
-        raise ConfigError(f"{name}={path} must end in {' or '.join(endings)}")
-    if not Path(path).resolve().parent.is_dir():
-        raise ConfigError(f"{name}={path} must lie in a folder that exists")
+        raise ConfigError(f"{name}={short(path)} must end in {' or '.join(endings)}")
+    if not os.path.isdir(Path(path).parent):
+        raise ConfigError(f"{name}={short(path)} must lie in a folder that exists")
+    if os.path.isdir(path) or len(os.fsencode(Path(path).name)) > LONGEST:
+        raise ConfigError(f"{name}={short(path)} must be a file with a name of at most {LONGEST} bytes")
 
 
-def measured(options: Any, problems: Sequence[gsm8k.Texts], progress: Silent) -> list[Any]:
+def measured(
+    options: Any, problems: Sequence[gsm8k.Texts], layers: Sequence[int] | None, progress: Silent
+) -> list[Any]:
     """The entropies of the first model, of the same with random weights, and of the other models."""
-    try:
-        import torch  # noqa: F401
-        import transformers
-    except ImportError:
-        raise ConfigError(MISSING) from None
     from stairwise.measure import language
 
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[attr-defined]
     progress.begin("entropy", len(options.model) + options.baseline, 0)
     found = []
 
@@ -80,6 +94,7 @@ def measured(options: Any, problems: Sequence[gsm8k.Texts], progress: Silent) ->
         for number, name in enumerate(options.model):
             progress.status(f"loading {name}")
             model = language.load(name, device=options.device, dtype=options.dtype)
+            _check_depth(layers, getattr(model.network.config, "num_hidden_layers", None))
             read(model)
             if options.baseline and number == 0:
                 read(language.randomise(model, options.seed))
@@ -231,8 +246,6 @@ def draw(path: Path, found: Sequence[Any], models: Sequence[str], layers: Sequen
         if one.name in models
         for condition, values in one.values.items()
     }
-    depth = min(len(values) for values in named.values())
-    if layers and max(layers) > depth:
-        raise ConfigError(f"layers={','.join(map(str, layers))} must lie in 1..{depth}, the layers of the model")
+    _check_depth(layers, min(len(values) for values in named.values()))
     with house_style():
         save_figure(heads_by_layer(named, layers), path)

@@ -120,11 +120,20 @@ def test_examples_come_from_the_training_split_and_are_worked_as_asked():
         ({"form": "tokens", "shots": 1}, "shots=1 must be 0 where form=tokens"),
         ({"lengths": (30,)}, "length=30 needs 31 variables"),
         ({"split": "all"}, "split=all must be one of train, val, test"),
+        ({"n": True}, "n=True must lie in 1.."),
+        ({"lengths": ()}, "lengths=[] must have at least one value of length"),
+        ({"lengths": (2, 4, 2)}, "lengths=2 must not be repeated"),
+        ({"split": "train", "shots": 2}, "split=train must be val or test where shots=2"),
     ],
 )
 def test_a_bad_exam_is_refused_in_one_line_before_anything_is_asked(more, words):
     with pytest.raises(ConfigError, match=re.escape(words)):
         Exam.of("lego", {}, **more)
+
+
+def test_more_solved_examples_than_there_are_are_refused_before_a_model_is_loaded():
+    with pytest.raises(ConfigError, match=r"^shots=300 must be at most 204, the examples of split=train$"):
+        Exam.of("parity_chain", {"inputs": 8}, n=5, shots=300)
 
 
 # --- token ids to logits ----------------------------------------------------------------------------------------------

@@ -1,17 +1,24 @@
 """Files are read back by the real libraries, verified record by record, and made again from their headers."""
 
+import io
 import json
+import tracemalloc
+import zipfile
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from safetensors import safe_open
+from safetensors.numpy import save
 
 from stairwise.lab.config import ConfigError
 from stairwise.lab.data import formats
 from stairwise.lab.data.check import problem_with
 from stairwise.lab.data.formats import WRITERS, read_header, write
 from stairwise.lab.data.request import Request
+from stairwise.lab.files import StoreError
 from tests.lab.data.shapes import NAMES, SHAPES
 
 
@@ -130,13 +137,108 @@ def test_a_file_without_a_header_is_refused_in_one_line(tmp_path, content):
         read_header(path)
 
 
+def deep(format):
+    """A file of a format whose header is nested too deeply to be read."""
+    text = "[" * 10**5
+    if format == "jsonl":
+        return b'{"stairwise": ' + text.encode()
+    data = io.BytesIO()
+    if format == "npz":
+        np.savez(data, header=np.array(text))
+    elif format == "tokens":
+        data.write(save({"tokens": np.zeros(1)}, {"stairwise": text}))
+    else:
+        pq.write_table(pa.table({"index": [1]}).replace_schema_metadata({"stairwise": text}), data)
+    return data.getvalue()
+
+
+def zipped(header, method=zipfile.ZIP_STORED, change=lambda data: data):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as archive:
+        archive.writestr("header.npy", header)
+    return change(data.getvalue())
+
+
+def claimed(shape):
+    """An array that says it is much larger than the file."""
+    data = io.BytesIO()
+    np.lib.format.write_array_header_1_0(data, {"descr": "<U9", "fortran_order": False, "shape": shape})
+    return data.getvalue() + b"0" * 36
+
+
+def central(place, value, data):
+    """The first entry of a zip's directory with other bytes at a place."""
+    start = data.index(b"PK\1\2") + place
+    return data[:start] + value + data[start + len(value) :]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(partial(deep, format) for format in WRITERS),
+        partial(zipped, b"\0" * 2**25, zipfile.ZIP_DEFLATED),  # 32 MiB in 32 KiB
+        partial(zipped, b"\0" * 2**25, zipfile.ZIP_LZMA),
+        partial(zipped, claimed((10**13,))),  # 328 TiB
+        partial(zipped, claimed(())[:-4]),
+        partial(zipped, claimed(()), change=partial(central, 8, b"\1\0")),  # encrypted
+        partial(zipped, claimed(()), change=partial(central, 10, b"\x63\0")),  # packed by an unknown method
+        partial(zipped, claimed(()), change=partial(central, 24, b"\xff\xff\xff\x7f")),  # 2 GiB
+        partial(zipped, claimed(()), change=partial(central, 6, b"\xff\0")),  # made by a later program
+        lambda: b'{"' + b" " * (2**26 + 9),
+        lambda: (2**27).to_bytes(8, "little") + b" " * (2**26 + 9),
+        lambda: b"PAR1" + b"\0" * 40 + (2**31 - 1).to_bytes(4, "little") + b"PAR1",
+        lambda: b"PAR1" + b"\xff" * 40 + (32).to_bytes(4, "little") + b"PAR1",
+        lambda: save({"tokens": np.zeros(1)}, {"stairwise": "[]"}),
+        lambda: b'{"stairwise": {"format": []}}\n',
+    ],
+)
+def test_a_hostile_file_is_refused_in_one_line_and_little_memory(tmp_path, content):
+    path = tmp_path / "file"
+    path.write_bytes(content())
+    tracemalloc.start()
+    try:
+        with pytest.raises((ConfigError, StoreError), match=rf"^({path} has no header of stairwise data|cannot read )"):
+            read_header(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**22 + 2 * path.stat().st_size
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("n", "3", "n=3 of the header must be a whole number"),
+        ("n", 3.0, "n=3.0 of the header must be a whole number"),
+        ("n", True, "n=True of the header must be a whole number"),
+        ("n", 0, "n=0 must lie in 1.."),
+        ("seed", None, "seed=None of the header must be a whole number"),
+        ("seed", -1, "seed=-1 must lie in 0..4294967295"),
+        ("split", ["train"], "split=['train'] of the header must be text"),
+        ("split", "all", "split=all must be one of train, val, test"),
+        ("cot", {"a": 1}, "cot={'a': 1} of the header must be true or false"),
+        ("cot", 1, "cot=1 of the header must be true or false"),
+        ("task", ["lego"], "task=['lego'] of the header must be text"),
+        ("task", "", "unknown task: "),
+        ("task_version", True, "task_version=True of the header must be a whole number"),
+        ("options", [], "options=[] of the header must be an object"),
+        ("options", {"length": "5"}, "length=5 must be a whole number"),
+        ("options", {"order": {}}, "order={} must be"),
+    ],
+)
+def test_a_header_of_wrong_types_is_refused_by_field(field, value, words):
+    header = Request.of("lego", {}, 3).header("jsonl")
+    with pytest.raises(ConfigError) as refused:
+        Request.from_header(header | {field: value})
+    assert str(refused.value).startswith(words)
+
+
 def test_a_header_of_another_version_or_of_a_task_that_is_gone_is_refused():
     header = Request.of("lego", {}, 3).header("jsonl")
     with pytest.raises(ConfigError, match="at version 0 when the file was made and is at 1"):
         Request.from_header(header | {"task_version": 0})
     with pytest.raises(ConfigError, match="unknown task of lego"):
         Request.from_header(header | {"task": "lego/other"})
-    with pytest.raises(ConfigError, match="the header has no 'options'"):
+    with pytest.raises(ConfigError, match="the header has no options"):
         Request.from_header({name: value for name, value in header.items() if name != "options"})
 
 

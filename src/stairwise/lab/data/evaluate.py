@@ -123,15 +123,27 @@ class Exam:
             raise ConfigError(f"shots={shots} must lie in 0..1000")
         if shots and form == "tokens":
             raise ConfigError(f"shots={shots} must be 0 where form=tokens")
+        if shots and split == "train":
+            raise ConfigError(f"split=train must be val or test where shots={shots}: solved examples come from train")
         field = base.task.difficulty
         plain = getattr(base.config, field)
-        chosen = lengths or (plain if isinstance(plain, tuple) else [plain])
+        chosen = plain if lengths is None else tuple(lengths)
+        chosen = chosen if isinstance(chosen, tuple) else (chosen,)
+        if not chosen:
+            raise ConfigError(f"lengths=[] must have at least one value of {field}")
+        for place, length in enumerate(chosen):
+            if length in chosen[:place]:
+                raise ConfigError(f"lengths={length} must not be repeated")
         requests = []
         for length in chosen:
             value = (length,) if isinstance(plain, tuple) else length
             for told in (True, False) if cot is None else (cot,):
                 more = {"seed": seed, "split": split, "cot": told}
-                requests.append((length, Request.of(task, {**options, field: value}, n, **more)))
+                request = Request.of(task, {**options, field: value}, n, **more)
+                held = request.space.capacity("train")
+                if shots > held:
+                    raise ConfigError(f"shots={shots} must be at most {held}, the examples of split=train")
+                requests.append((length, request))
         return Exam(base.task, tuple(requests), shots, form)
 
     def take(self, model: Any, name: str, progress: Silent | None = None) -> Evaluation:

@@ -11,6 +11,7 @@ A block is written when it is made, so memory does not grow with n. A file appea
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,12 +26,13 @@ import numpy as np
 
 from stairwise.lab.config import ConfigError
 from stairwise.lab.data.request import Block, Request
-from stairwise.lab.files import explained, remove, scratch_name
+from stairwise.lab.files import explained, parse, remove, scratch_name
 from stairwise.lab.sources import PAD
 from stairwise.tasks.prose import Prose, digits, listed, numbers
 
 KEY = "stairwise"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of a zip's members: the same bytes at any time
+MOST_HEADER = 2**26  # bytes
 TYPES = {"int8": "I8", "int16": "I16", "int32": "I32"}
 
 
@@ -229,34 +231,65 @@ WRITERS: dict[str, type[Writer]] = {"jsonl": JsonLines, "parquet": Parquet, "npz
 # --- reading a header -------------------------------------------------------------------------------------------------
 
 
+# NumPy's description of an array that is one string
+ONE_STRING = re.compile(
+    rb"\x93NUMPY\x01\x00.."
+    rb"\{'descr': '(?P<order>[<>])U(?P<length>\d{1,9})', 'fortran_order': False, 'shape': \(\), \} *\n",
+    re.DOTALL,
+)
+
+
 def read_header(path: Path) -> dict[str, Any]:
-    """The header of a file in any of the formats."""
-    try:
-        with open(path, "rb") as file:
-            text = _header_text(path, file, file.read(8))
-        found = json.loads(text)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile):
-        raise ConfigError(f"{path} has no header of stairwise data") from None
-    if not isinstance(found, dict) or found.get("format") not in WRITERS:
+    """The header of a file in any of the formats; no more than MOST_HEADER bytes are read for it."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would block its reader for ever
+        raise ConfigError(f"cannot read {path}: it must be a file")
+    with explained(f"read {path}"), open(path, "rb") as file:
+        try:
+            found = _header(file)
+        except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile):
+            found = None
+    if not isinstance(found, dict) or found.get("format") not in list(WRITERS):
         raise ConfigError(f"{path} has no header of stairwise data")
     return found
 
 
-def _header_text(path: Path, file: io.BufferedIOBase, begins: bytes) -> str:
+def _header(file: io.BufferedReader) -> Any:
+    begins = file.read(8)
     if begins.startswith(b"PAR1"):
-        import pyarrow.parquet as pq
-
-        return pq.read_schema(path).metadata[KEY.encode()].decode()
+        return parse(_of_parquet(file))
     if begins.startswith(b"PK"):
         with zipfile.ZipFile(file) as archive:
-            member = io.BytesIO(archive.read("header.npy"))
-            return str(np.lib.format.read_array(member, allow_pickle=False))
+            return parse(_of_npz(archive))
     if begins.startswith(b'{"'):
         file.seek(0)
-        return json.dumps(json.loads(file.readline())[KEY])
-    size = int.from_bytes(begins, "little")
-    if size > 2**28:
-        raise ValueError("no safetensors header is that long")
-    return json.loads(file.read(size))["__metadata__"][KEY]
+        return parse(_short(file.readline(MOST_HEADER + 1)))[KEY]
+    size = min(int.from_bytes(begins, "little"), MOST_HEADER + 1)
+    text = parse(_short(file.read(size)))["__metadata__"][KEY]
+    return parse(text.encode()) if isinstance(text, str) else None
+
+
+def _of_parquet(file: io.BufferedReader) -> bytes:
+    import pyarrow.parquet as pq
+
+    file.seek(max(8, file.seek(0, os.SEEK_END) - 8))
+    if int.from_bytes(file.read(4), "little") > MOST_HEADER:  # the length of the footer
+        raise ValueError("no header is that long")
+    return pq.read_schema(file).metadata[KEY.encode()]
+
+
+def _of_npz(archive: zipfile.ZipFile) -> bytes:
+    """The text of an array of one string, as `Npz` has stored it: neither packed nor encrypted."""
+    facts = archive.getinfo("header.npy")
+    if facts.compress_type != zipfile.ZIP_STORED or facts.flag_bits & 1 or facts.file_size > MOST_HEADER:
+        raise ValueError("not as it was written")
+    data = archive.read(facts)
+    found = ONE_STRING.match(data)
+    if found is None or len(data) - found.end() != 4 * int(found["length"]):
+        raise ValueError("not one string")
+    return data[found.end() :].decode("utf-32-le" if found["order"] == b"<" else "utf-32-be").encode()
+
+
+def _short(text: bytes) -> bytes:
+    if len(text) > MOST_HEADER:
+        raise ValueError("no header is that long")
+    return text

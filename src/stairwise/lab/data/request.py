@@ -15,13 +15,23 @@ import numpy as np
 
 import stairwise
 from stairwise.lab import registry
-from stairwise.lab.config import Config, ConfigError, as_dict, from_dict, update
+from stairwise.lab.config import Config, ConfigError, as_dict, from_dict, short, update
 from stairwise.lab.sources import PAD, Draw, Source, TaskSource, Texts
 from stairwise.tasks.enumeration import SPLITS, Space
 
 NUMBERS = 2**21  # that one block may take
 MOST_ROWS = 8192
 MOST = 2**40  # records of a request
+# what a request is made from again
+HEADER = {
+    "task": (str, "text"),
+    "task_version": (int, "a whole number"),
+    "options": (dict, "an object"),
+    "n": (int, "a whole number"),
+    "seed": (int, "a whole number"),
+    "split": (str, "text"),
+    "cot": (bool, "true or false"),
+}
 WORKED = ("steps", "step_values")  # what only examples with worked steps have
 
 
@@ -70,10 +80,10 @@ class Request:
     def __post_init__(self):
         if self.split not in SPLITS:
             raise ConfigError(f"split={self.split} must be one of {', '.join(SPLITS)}")
-        if not 0 <= self.seed < 2**32:
-            raise ConfigError(f"seed={self.seed} must lie in 0..4294967295")
-        if not 1 <= self.n <= MOST:
-            raise ConfigError(f"n={self.n} must lie in 1..{MOST}")
+        for name, low, high in (("seed", 0, 2**32 - 1), ("n", 1, MOST)):
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise ConfigError(f"{name}={short(value)} must lie in {low}..{high}")
         held = self.space.capacity(self.split)
         if self.n > held:
             raise ConfigError(
@@ -137,15 +147,16 @@ class Request:
     @staticmethod
     def from_header(header: Mapping[str, Any]) -> "Request":
         """The request that a header records; another version of its task is refused."""
-        try:
-            task = registry.task(header["task"])
-            version, options = header["task_version"], header["options"]
-            rest = {name: header[name] for name in ("n", "seed", "split", "cot")}
-        except (KeyError, TypeError) as error:
-            raise ConfigError(f"the header has no {error}") from None
+        for name, (kind, words) in HEADER.items():
+            if name not in header:
+                raise ConfigError(f"the header has no {name}")
+            if type(header[name]) is not kind:
+                raise ConfigError(f"{name}={short(header[name])} of the header must be {words}")
+        task, version = registry.task(header["task"]), header["task_version"]
         if version != task.version:
             raise ConfigError(f"{task.name} was at version {version} when the file was made and is at {task.version}")
-        return Request(task, from_dict(task.Config, options), **rest)
+        rest = {name: header[name] for name in ("n", "seed", "split", "cot")}
+        return Request(task, from_dict(task.Config, header["options"]), **rest)
 
 
 def data(

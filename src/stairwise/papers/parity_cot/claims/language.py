@@ -60,12 +60,12 @@ def sparser_with_cot(config: Figures67, seed: int) -> Verdict:
         raise ConfigError(missing("--model", "hf")) from None
     chosen = word_problems.read(config.data).held_out[: config.limit]
     texts = [gsm8k.texts(problem) for problem in chosen]
-    model = language.load(config.model)
+    model = _load(config.model)
     trained = _values(config, model, texts)
     chance = _values(config, language.randomise(model, seed), texts)
     pairs = {"with CoT - without": (trained["with CoT"], trained["without CoT"])}
     if config.tuned:
-        tuned = _values(config, language.load(config.tuned), texts)
+        tuned = _values(config, _load(config.tuned), texts)
         pairs["tuned - pre-trained, with CoT"] = (tuned["with CoT"], trained["with CoT"])
     rows = {name: language.compare(*pair) for name, pair in pairs.items()}
     rows["random weights: with CoT - without"] = language.compare(chance["with CoT"], chance["without CoT"])
@@ -80,6 +80,13 @@ def sparser_with_cot(config: Figures67, seed: int) -> Verdict:
         details=tuple(_row(name, row) for name, some in rows.items() for row in some),
         note=note if config.tuned else f"{note}; no tuned model given",
     )
+
+
+def _load(name: str) -> Any:
+    try:
+        return language.load(name)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _values(config: Figures67, model: Any, texts: Sequence[Any]) -> dict[str, np.ndarray]:
