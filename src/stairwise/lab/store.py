@@ -14,9 +14,11 @@ written aside and renamed to its place, and where two write the same one the sec
 """
 
 import os
+import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,8 @@ from stairwise.lab.stored import (
     valid,
 )
 
+IDENTITY = re.compile("[0-9a-f]{32}")
+
 
 @dataclass(frozen=True)
 class Store:
@@ -71,6 +75,8 @@ class Store:
 
         Readers pass create=False: a store that does not exist reads as empty and stays absent.
         """
+        if root is not None and not str(root):
+            raise StoreError("store='' must be the name of a folder")
         place = Path(root or os.environ.get("STAIRWISE_STORE") or "stairwise-store").absolute()
         store = cls(place)
         if create:
@@ -109,7 +115,10 @@ class Store:
         return is_result(self.peek(trial))
 
     def peek(self, trial: Trial) -> StoredTrial | None:
-        """The stored trial, however it ended; None where there is none, or a damaged one."""
+        """The stored trial, however it ended; None where there is none, or a damaged one.
+
+        Newer where a later version of the program has written it.
+        """
         return next(undamaged(open_trial, [self._folder(trial)]), None)
 
     def write(self, trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> Path:
@@ -274,6 +283,24 @@ class Store:
         """The undamaged runs, oldest first."""
         return list(undamaged(open_run, entries(self.root / "runs")))
 
+    def unfinished(self, record: Mapping[str, Any]) -> StoredRun | None:
+        """The latest run that asked for the same trials and has not come to its end."""
+        same = ("experiment", "preset", "trials")
+        found = [run for run in self.runs() if all(run.record[name] == record[name] for name in same)]
+        return next((run for run in reversed(found) if run.seconds is None), None)
+
+    @contextmanager
+    def recorded(self, record: Mapping[str, Any]) -> Iterator[None]:
+        """Writes a run's record, and completes it when the block ends; where that is interrupted it stays unfinished.
+
+        The unfinished record of an earlier attempt at the same trials is taken up again.
+        """
+        began, earlier = time.monotonic(), self.unfinished(record)
+        record = {**record, "started": time.time(), "seconds": None}
+        record["id"] = self.write_run({**record, "id": earlier.id} if earlier else record)
+        yield
+        self.write_run({**record, "seconds": time.monotonic() - began})
+
     # --- verdicts -------------------------------------------------------------------------------------------------
 
     def write_verdict(self, claim: str, digest: str, data: Mapping[str, Any]) -> None:
@@ -317,9 +344,12 @@ class Store:
     def read_identity(self) -> str | None:
         """The same word, where the folder is here and has one."""
         try:
-            return (self.root / "identity").read_text()
+            word = (self.root / "identity").read_bytes().decode(errors="replace")
         except OSError:
             return None
+        if not IDENTITY.fullmatch(word):
+            raise Damaged(self.root, "identity: not a word of 32 digits; delete the file, and a new one is made")
+        return word
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """Sweeps: a grid of config fields, planned into few programs, run here or on a cluster, stored one by one."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,24 +143,26 @@ def sweep(
     board = Board(progress or Silent(), request.axes, aim)
     call = f"sw.sweep({request.experiment.name!r}, {dict(grid)!r}, {preset!r}, seeds={seeds!r})"
 
+    def run(left: Sequence[Trial], opened: Store, stop: threading.Event) -> None:
+        common = {"settled": _settled(opened, left), "progress": board, "stop": stop, **options}
+        if remote is not None:
+            remote.execute(request.trials, opened, writer, request.group, group, **common)
+        else:
+            from stairwise.lab.estimate import widths
+
+            execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
+
     def work(stop: threading.Event) -> tuple[Store, list[StoredTrial]]:
-        began = time.time()
         if remote is not None:
             remote.connect(request.experiment, stop)  # before anything is written
         try:
             opened = store if isinstance(store, Store) else Store.open(store)
             left, _ = request.left(opened, retry_failed)
-            if left:
-                entry = _entry(request, grid, changes, command or call, began)
-                entry["id"] = opened.write_run(entry)
-                common = {"settled": _settled(opened, left), "progress": board, "stop": stop, **options}
-                if remote is not None:
-                    remote.execute(request.trials, opened, writer, request.group, group, **common)
-                else:
-                    from stairwise.lab.estimate import widths
-
-                    execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
-                opened.write_run({**entry, "seconds": time.time() - began})
+            entry = _entry(request, grid, changes, command or call)
+            if left or opened.unfinished(entry):
+                with opened.recorded(entry):
+                    if left:
+                        run(left, opened, stop)
                 opened.index().refresh()
         finally:
             if remote is not None:
@@ -182,7 +183,7 @@ def _settled(store: Store, left: Sequence[Trial]):
     return settled
 
 
-def _entry(request: Request, grid: Mapping[str, Any], changes, command: str, began: float) -> dict[str, Any]:
+def _entry(request: Request, grid: Mapping[str, Any], changes, command: str) -> dict[str, Any]:
     shown = {axis.path: list(axis.values) for axis in request.axes}
     return {
         "experiment": request.experiment.name,
@@ -191,8 +192,6 @@ def _entry(request: Request, grid: Mapping[str, Any], changes, command: str, beg
         "grid": shown,
         "changes": {path: str(value) for path, value in {**(changes or {}), **grid}.items()},
         "trials": [trial.digest for trial in request.trials],
-        "started": began,
-        "seconds": None,
     }
 
 

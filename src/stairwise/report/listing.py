@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from stairwise.lab.config import Config, ConfigError, leaves
+from stairwise.lab import registry
+from stairwise.lab.config import Config, ConfigError, leaves, unknown_field
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
@@ -148,8 +149,6 @@ class Filter:
         """From a command line's words."""
         if last is not None and last < 1:
             raise ConfigError(f"last={last} must be at least 1")
-        if preset is not None and (status or where):
-            raise ConfigError(f"preset={preset} selects runs; status and where select trials")
         if status is not None and status not in STATUSES:
             raise ConfigError(f"status={status} must be one of {', '.join(STATUSES)}")
         pairs = []
@@ -170,9 +169,31 @@ class Filter:
         return bool(self.status or self.where)
 
     def run(self, run: StoredRun) -> bool:
-        named = self.name is None or f"{run.experiment}/".startswith(f"{self.name}/")
-        recent = self.since is None or (isinstance(run.started, (int, float)) and run.started >= self.since)
-        return named and recent and self.preset in (None, run.preset)
+        recent = self.since is None or run.started >= self.since
+        return self._named(run.experiment) and recent and self.preset in (None, run.preset)
+
+    def _named(self, experiment: str) -> bool:
+        return self.name is None or f"{experiment}/".startswith(f"{self.name}/")
+
+    def check(self, store: Store) -> None:
+        """ConfigError where a paper, preset or field is wanted that neither a paper declares nor the store has."""
+        declared = [each for paper in registry.papers() for each in paper.experiments if self._named(each.name)]
+        if self.name is not None and not declared:
+            stored = [run.experiment for run in store.runs()] + [record.experiment for record in store.glances()]
+            if not any(map(self._named, stored)):
+                known = sorted({paper.id for paper in registry.papers()} | {name.partition("/")[0] for name in stored})
+                raise ConfigError(f"unknown paper or experiment: {self.name} (papers: {', '.join(known)})")
+        if self.preset is not None and not any(self.preset in each.presets for each in declared):
+            stored = {run.preset for run in store.runs() if self._named(run.experiment)}
+            if self.preset not in stored:
+                known = sorted(stored | {name for each in declared for name in each.presets})
+                raise ConfigError(f"preset={self.preset} must be one of {', '.join(known)}")
+        wanted = {path for path, _ in self.where}
+        known = {leaf.path for each in declared for leaf in leaves(each.Config())} | {"seed", "arm"}
+        if not wanted <= known:
+            known |= {path for record in store.glances(self.name) for path in flat(record.config_dict)}
+            for path in sorted(wanted - known):
+                raise ConfigError(f"where: {unknown_field(path, sorted(known))}")
 
     def trial(self, record: StoredTrial) -> bool:
         if self.status not in (None, record.status) or (self.since or 0) > (started_of(record) or 0):
@@ -342,9 +363,11 @@ def _one(values: list[Any] | None) -> Any:
 
 
 def finite(data: Any) -> Any:
-    """The data with NaN and infinities as None: JSON has no other word for them."""
+    """The data with NumPy's numbers as Python's, and NaN and infinities as None: JSON has no other word for them."""
     if isinstance(data, Mapping):
         return {name: finite(value) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
         return [finite(value) for value in data]
+    if hasattr(data, "tolist"):  # NumPy's numbers and arrays
+        return finite(data.tolist())
     return None if isinstance(data, float) and not math.isfinite(data) else data
