@@ -121,7 +121,7 @@ def run(
         width = experiment.preset(preset).group
         execute(trials, store, preset_group=width, width=group, progress=progress, stop=stop, **options)
 
-    missing = any(not store.has(trial) for trial in trials)
+    missing = [trial for trial in trials if not store.has(trial)]
     if missing or store.unfinished(record):
         with store.recorded(record):
             if missing:

@@ -177,6 +177,8 @@ class Filter:
 
     def check(self, store: Store) -> None:
         """ConfigError where a paper, preset or field is wanted that neither a paper declares nor the store has."""
+        if self.name is None and self.preset is None and not self.where:
+            return
         declared = [each for paper in registry.papers() for each in paper.experiments if self._named(each.name)]
         if self.name is not None and not declared:
             stored = [run.experiment for run in store.runs()] + [record.experiment for record in store.glances()]

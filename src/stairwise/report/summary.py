@@ -80,7 +80,8 @@ def final_metrics(result: Result) -> list[dict[str, Any]]:
     for arm, records in arms.items():
         for name in records[0].names():
             values = [record.final(name) for record in records if name in record.names()]
-            low, middle, high = np.quantile(values, [0, 0.5, 1])
+            with np.errstate(invalid="ignore"):  # between infinities lies NaN
+                low, middle, high = np.quantile(values, [0, 0.5, 1])
             rows.append(
                 {"arm": arm, "metric": name, "median": middle, "lowest": low, "highest": high, "seeds": len(values)}
             )
