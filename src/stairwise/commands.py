@@ -94,12 +94,12 @@ def _sweep(options, fields) -> int:
 
     _check_running(options)
     grid = grids.from_words(options.grid or [])
-    request = Request.of(options.target, grid, options.preset, options.seeds, fields)
     cluster = None
     if options.cluster is not None:
         cluster = Cluster.parse(options.cluster, options.cluster_config, options.cluster_timeout)
     if options.dry_run:
-        chosen = {"group": options.group, "retry_failed": options.retry_failed}
+        request = Request.of(options.target, grid, options.preset, options.seeds, fields, for_terminal())
+        chosen = {"group": options.group, "retry_failed": options.retry_failed, "progress": for_terminal()}
         found = preview(request, _reader(options), workers=cluster.workers if cluster else None, **chosen)
         script = cluster.job_script() if cluster is not None and cluster.kind == "slurm" else None
         sweeps.plan(found, script, as_json=options.json)

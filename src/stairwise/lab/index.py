@@ -36,6 +36,7 @@ MOST_SMALL_SEGMENTS = 8
 SETTLED_NS = 10**9  # a file younger than this could change again within the clock's grain
 
 SMALL = ("trials", "finals")  # tables that are read at once
+REPEATED = ("digest", "stage", "name")  # columns of measurements whose values come again and again
 
 Reader = Callable[[Path], StoredTrial]
 
@@ -92,9 +93,10 @@ class Index:
         """
         import pyarrow
         from pyarrow.compute import field, is_in  # type: ignore[attr-defined]
-        from pyarrow.dataset import FileSystemDataset, ParquetFileFormat
+        from pyarrow.dataset import FileSystemDataset, ParquetFileFormat, ParquetReadOptions
         from pyarrow.parquet import read_table
 
+        form = ParquetFileFormat(read_options=ParquetReadOptions(dictionary_columns=REPEATED))
         found: dict[str, list[Any]] = {"trials": [], "finals": [], "metrics": []}
         seen: set[str] = set()
         for segment in self.segments:
@@ -104,8 +106,8 @@ class Index:
                 continue
             with self._sound(segment.path):
                 small = {name: read_table(segment.file(f"{name}.parquet"), use_threads=False) for name in SMALL}
-                fragment = ParquetFileFormat().make_fragment(segment.file(MEASUREMENTS))
-            metrics = FileSystemDataset([fragment], fragment.physical_schema, fragment.format)
+                fragment = form.make_fragment(segment.file(MEASUREMENTS))
+            metrics = FileSystemDataset([fragment], fragment.physical_schema, form)
             if len(keys) < len(segment.lines):  # without trials that have changed or gone since they were entered
                 digests = pyarrow.array([key.rpartition("/")[2] for key in keys])
                 small = {name: table.filter(is_in(table["digest"], digests)) for name, table in small.items()}

@@ -1,7 +1,7 @@
 """What `stairwise run` says before and after: the plan, and the results over seeds."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,10 @@ import numpy as np
 
 from stairwise.lab.api import Result
 from stairwise.lab.contract import Experiment, Trial
-from stairwise.lab.plan import plan as plan_groups
+from stairwise.lab.plan import Tally, tally
+from stairwise.lab.progress import for_terminal, watched
 from stairwise.lab.store import Store
+from stairwise.lab.stored import is_result
 from stairwise.report.terminal import print_json
 from stairwise.report.words import device_of
 
@@ -23,21 +25,30 @@ def dry_run(
     """How many trials and programs, how many are stored, the memory they need, and what such a run cost last time."""
     from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
-    missing = [trial for trial in trials if not store.has(trial)]
-    chosen = experiment.preset(preset)
-    groups = plan_groups(missing, store.has, widths(chosen.group, group))
-    needed, room, total = largest_group(groups), device_bytes(), seconds(missing, store)
+    chosen, peek, asked = experiment.preset(preset), store.peeks(), Tally()
+
+    def stored(trial: Trial) -> bool:
+        return is_result(peek(trial))
+
+    def all_of_them() -> Iterator[Trial]:
+        for trial in watched(trials, len(trials), "planning", for_terminal()):
+            asked.add(trial)
+            yield trial
+
+    missing, everything = tally(all_of_them(), stored)
+    needed = largest_group(everything.groups(widths(chosen.group, group)))
+    room, total = device_bytes(), seconds(missing, store)
     plan = {
         "experiment": experiment.name,
         "preset": preset,
         "trials": len(trials),
-        "stored": len(trials) - len(missing),
-        "programs": len({trial.program_key for trial in missing}),
+        "stored": len(trials) - sum(missing.count.values()),
+        "programs": len(missing.first),
         "group on a GPU": chosen.group,
         "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
         "megabytes of the device": None if room is None else round(room / 1e6),
         "seconds (from stored trials)": None if total is None else round(total, 1),
-        "last time": last_time(experiment, preset, trials, store),
+        "last time": last_time(experiment, preset, list(asked.first.values()), store),
         "predicted hours": chosen.hours,
     }
     if as_json:
