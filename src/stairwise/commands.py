@@ -241,7 +241,7 @@ def _runs(options, fields) -> int:
     from stairwise.report import text
     from stairwise.report.listing import Filter
 
-    store = _reader(options)
+    store = _reader(options).snapshot()
     chosen = Filter.of(options.name, options.preset, options.status, options.where, options.since, options.last)
     trials = options.trials or chosen.of_trials
     if trials and chosen.preset is not None:

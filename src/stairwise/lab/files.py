@@ -83,7 +83,7 @@ def one_line(text: str) -> str:
     >>> one_line("two" + chr(10) + "lines")
     'two?lines'
     """
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
 
 
 @contextmanager

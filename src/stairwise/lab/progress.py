@@ -144,7 +144,7 @@ def watched(items: Iterable[T], total: int, what: str, progress: Silent | None) 
         for done, item in enumerate(items):
             yield item
             if shown:
-                progress.finished(what, "")
+                progress.finished(what, "under way")
             elif time.monotonic() - began > 1:
                 shown = True
                 progress.begin(what, total, done + 1)

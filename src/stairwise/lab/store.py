@@ -40,6 +40,7 @@ from stairwise.lab.files import (
     write_file,
 )
 from stairwise.lab.index import Index
+from stairwise.lab.progress import Silent, watched
 from stairwise.lab.record import CONFIG, FORMAT, NAME, RUN, StoredTrial, describe, encode_trial
 from stairwise.lab.stored import (
     DIGEST,
@@ -239,16 +240,23 @@ class Store:
                 yield typed
 
     def index(self) -> Index:
-        """The index of the trials."""
-        return Index(self.root, self._places, open_trial)
+        """The index of the trials, as it is now."""
+        return self.__dict__.get("pinned") or Index(self.root, self._places, open_trial)
 
-    def damaged(self, *, again: bool = True) -> list[tuple[Path, str]]:
+    def snapshot(self) -> "Store":
+        """The same store for one command that lists it: its index, and the files of each trial, are looked at once."""
+        taken = Store(self.root)
+        taken.__dict__["pinned"] = self.index()
+        return taken
+
+    def damaged(self, *, again: bool = True, progress: Silent | None = None) -> list[tuple[Path, str]]:
         """Everything in the store that is not believed (trial folders, runs, verdicts), and why.
 
         Unless `again`, trials that are entered in the index and whose files have not changed since are not read.
         """
+        places = list(self._places(None)) if again else self.index().missing()
         return [
-            *damages(open_trial, self._places(None) if again else self.index().missing()),
+            *damages(open_trial, watched(places, len(places), "checking trials", progress)),
             *damages(open_run, entries(self.root / "runs")),
             *damages(open_verdict, below(self.root / "verdicts", 3)),
         ]

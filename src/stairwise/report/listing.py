@@ -14,7 +14,7 @@ from stairwise.lab.config import Config, ConfigError, leaves, unknown_field
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
-from stairwise.report.words import flat, seconds_of
+from stairwise.report.words import flat, inner, seconds_of
 
 # what run.json says about the ending and the files, not about how the trial was made
 STATUSES = ("finished", "reached", "censored", "diverged", "failed")  # of trials
@@ -227,7 +227,7 @@ def _same(value: Any, text: str) -> bool:
 
 
 def started_of(record: StoredTrial) -> float | None:
-    found = flat(record.run).get("timing.started")
+    found = inner(record.run, "timing", "started")
     return found if isinstance(found, (int, float)) else None
 
 
@@ -366,6 +366,8 @@ def _one(values: list[Any] | None) -> Any:
 
 def finite(data: Any) -> Any:
     """The data with NumPy's numbers as Python's, and NaN and infinities as None: JSON has no other word for them."""
+    if isinstance(data, str) or data is None:
+        return data
     if isinstance(data, Mapping):
         return {name: finite(value) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
