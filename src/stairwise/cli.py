@@ -322,6 +322,8 @@ def _dispatch(arguments: list[str]) -> int:
         rest, fields = split_fields(rest, set(command._option_string_actions))
     _check_once(rest, command._option_string_actions)
     options = top.parse_args([name, *rest])
+    if options.store == "":
+        raise ConfigError("store='' must be the name of a folder")
     from stairwise.commands import COMMANDS
 
     return COMMANDS[name](options, fields)
