@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from stairwise.lab import registry
+from stairwise.lab import manifest, registry
 from stairwise.lab.config import Config, ConfigError, leaves, unknown_field
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
@@ -177,24 +177,38 @@ class Filter:
 
     def check(self, store: Store) -> None:
         """ConfigError where a paper, preset or field is wanted that neither a paper declares nor the store has."""
-        if self.name is None and self.preset is None and not self.where:
-            return
-        declared = [each for paper in registry.papers() for each in paper.experiments if self._named(each.name)]
-        if self.name is not None and not declared:
-            stored = [run.experiment for run in store.runs()] + [record.experiment for record in store.glances()]
+        if self.name is not None or self.preset is not None:
+            self._check_names(store)
+        if self.where:
+            self._check_fields(store)
+
+    def _check_names(self, store: Store) -> None:
+        declared = {
+            f"{paper['id']}/{each['id']}": each["presets"]
+            for paper in manifest.manifests()
+            for each in paper["experiments"]
+        }
+        runs = store.runs()
+        if not any(map(self._named, [*declared, *(run.experiment for run in runs)])):
+            stored = {record.experiment for record in store.glances()}
             if not any(map(self._named, stored)):
-                known = sorted({paper.id for paper in registry.papers()} | {name.partition("/")[0] for name in stored})
+                known = sorted({name.partition("/")[0] for name in [*declared, *stored]})
                 raise ConfigError(f"unknown paper or experiment: {self.name} (papers: {', '.join(known)})")
-        if self.preset is not None and not any(self.preset in each.presets for each in declared):
-            stored = {run.preset for run in store.runs() if self._named(run.experiment)}
-            if self.preset not in stored:
-                known = sorted(stored | {name for each in declared for name in each.presets})
-                raise ConfigError(f"preset={self.preset} must be one of {', '.join(known)}")
-        wanted = {path for path, _ in self.where}
-        known = {leaf.path for each in declared for leaf in leaves(each.Config())} | {"seed", "arm"}
-        if not wanted <= known:
-            known |= {path for record in store.glances(self.name) for path in flat(record.config_dict)}
-            for path in sorted(wanted - known):
+        presets = {preset for name, own in declared.items() if self._named(name) for preset in own}
+        presets |= {run.preset for run in runs if self._named(run.experiment)}
+        if self.preset is not None and self.preset not in presets:
+            raise ConfigError(f"preset={self.preset} must be one of {', '.join(sorted(presets))}")
+
+    def _check_fields(self, store: Store) -> None:
+        known = {"seed", "arm"}
+        for record in store.glances(self.name):
+            known |= flat(record.config_dict).keys()
+            if all(path in known for path, _ in self.where):
+                return
+        declared = [each for paper in registry.papers() for each in paper.experiments if self._named(each.name)]
+        known |= {leaf.path for each in declared for leaf in leaves(each.Config())}
+        for path, _ in self.where:
+            if path not in known:
                 raise ConfigError(f"where: {unknown_field(path, sorted(known))}")
 
     def trial(self, record: StoredTrial) -> bool:
