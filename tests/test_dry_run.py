@@ -31,7 +31,7 @@ def plan(capsys, trials, store, **options):
 def test_it_counts_trials_and_programs_and_weighs_the_largest_group(capsys, tmp_path):
     store = Store.open(tmp_path)
     stored(store, 2.0)
-    trials = WALK.trials("quick", range(5)) + WALK.trials("quick", range(5), {"width": 4000})
+    trials = [*WALK.trials("quick", range(5)), *WALK.trials("quick", range(5), {"width": 4000})]
     found = plan(capsys, trials, store, group=3)
     assert (found["trials"], found["stored"], found["programs"]) == (len(trials), 1, 2)
     assert found["megabytes of the largest group"] * 1e6 == pytest.approx(3 * trial_bytes(trials[-1]), rel=0.01)

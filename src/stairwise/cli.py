@@ -14,6 +14,7 @@ from stairwise.lab.manifest import TIERS
 
 EPILOG = """Config fields are flags of their own: stairwise run selection/online --task.length 100 --learning_rate 0.5
 (stairwise run EXPERIMENT --help lists them). The store is --store, else $STAIRWISE_STORE, else ./stairwise-store."""
+MANY = (argparse._AppendAction, argparse._ExtendAction, argparse._HelpAction)  # flags that may be repeated
 
 
 class Parser(argparse.ArgumentParser):
@@ -245,8 +246,20 @@ def split_fields(arguments: list[str], known: set[str]) -> tuple[list[str], dict
                 raise ConfigError(f"--{name} needs a value")
             value = arguments[position]
             position += 1
+        if name in fields:
+            raise ConfigError(f"--{name} is given twice")
         fields[name] = value
     return rest, fields
+
+
+def _check_once(words: list[str], known: dict[str, argparse.Action]) -> None:
+    """ConfigError where a flag is given twice that can have one value only."""
+    seen: set[str] = set()
+    for word in words[: words.index("--") if "--" in words else None]:
+        action = known.get(word.partition("=")[0])
+        if action is not None and action.dest in seen and not isinstance(action, MANY):
+            raise ConfigError(f"{'/'.join(action.option_strings)} is given twice")
+        seen |= {action.dest} if action is not None else set()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -281,8 +294,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def one_line(error: Exception) -> str:
     """An error's message on one printable line, whatever a bad argument has put into it."""
-    text = " ".join(str(error).split())
-    return "".join(ch if ch.isprintable() else "?" for ch in text)[:1000]
+    text = "".join(ch if ch.isprintable() else "?" for ch in " ".join(str(error).split()))
+    return text if len(text) <= 1000 else f"{text[:600]} ... {text[-400:]}"  # the reason is at the end
 
 
 def _leave(arguments: list[str], number: int) -> None:
@@ -307,7 +320,10 @@ def _dispatch(arguments: list[str]) -> int:
         if ("--help" in rest or "-h" in rest) and target is not None:
             return _field_help(command, name, target)
         rest, fields = split_fields(rest, set(command._option_string_actions))
+    _check_once(rest, command._option_string_actions)
     options = top.parse_args([name, *rest])
+    if options.store == "":
+        raise ConfigError("store='' must be the name of a folder")
     from stairwise.commands import COMMANDS
 
     return COMMANDS[name](options, fields)

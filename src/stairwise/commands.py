@@ -53,10 +53,7 @@ def _run(options, fields) -> int:
     from stairwise.report import summary
 
     experiment = registry.experiment(options.target)
-    if options.group is not None and not 1 <= options.group <= 65536:
-        raise ConfigError(f"group={options.group} must lie in 1..65536")
-    if not options.save_every >= 0:
-        raise ConfigError(f"save-every={options.save_every} must be at least 0")
+    _check_running(options)
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.dry_run:
         return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, options.group)
@@ -81,6 +78,13 @@ def _run(options, fields) -> int:
     return 0
 
 
+def _check_running(options) -> None:
+    if options.group is not None and not 1 <= options.group <= 65536:
+        raise ConfigError(f"group={options.group} must lie in 1..65536")
+    if not options.save_every >= 0:
+        raise ConfigError(f"save-every={options.save_every} must be at least 0")
+
+
 def _sweep(options, fields) -> int:
     from stairwise.lab import grid as grids
     from stairwise.lab.cluster import Cluster
@@ -88,13 +92,14 @@ def _sweep(options, fields) -> int:
     from stairwise.lab.sweep import Request, preview, sweep
     from stairwise.report import sweeps
 
+    _check_running(options)
     grid = grids.from_words(options.grid or [])
-    request = Request.of(options.target, grid, options.preset, options.seeds, fields)
     cluster = None
     if options.cluster is not None:
         cluster = Cluster.parse(options.cluster, options.cluster_config, options.cluster_timeout)
     if options.dry_run:
-        chosen = {"group": options.group, "retry_failed": options.retry_failed}
+        request = Request.of(options.target, grid, options.preset, options.seeds, fields, for_terminal())
+        chosen = {"group": options.group, "retry_failed": options.retry_failed, "progress": for_terminal()}
         found = preview(request, _reader(options), workers=cluster.workers if cluster else None, **chosen)
         script = cluster.job_script() if cluster is not None and cluster.kind == "slurm" else None
         sweeps.plan(found, script, as_json=options.json)
@@ -123,20 +128,24 @@ def _sweep(options, fields) -> int:
 
 
 def _query(options, fields) -> int:
+    from stairwise.lab.progress import for_terminal
     from stairwise.lab.query import query
     from stairwise.report import sweeps
 
-    sweeps.answer(query(_reader(options), options.sql), "json" if options.json else "csv" if options.csv else "table")
+    if options.json and options.csv:
+        raise ConfigError("json and csv exclude each other")
+    found = query(_reader(options), options.sql, for_terminal())
+    sweeps.answer(found, "json" if options.json else "csv" if options.csv else "table")
     return 0
 
 
 def _gc(options, fields) -> int:
-    from stairwise.lab.tidy import clean, litter
+    from stairwise.lab.tidy import clean, foreign, litter
     from stairwise.report import sweeps
 
     store = _reader(options)
     found = litter(store)
-    sweeps.litter(found, store.root)
+    sweeps.litter(found, foreign(store), store.root)
     if not found:
         return 0
     if not options.yes:
@@ -228,13 +237,17 @@ def _figure(options, fields) -> int:
 
 
 def _runs(options, fields) -> int:
+    from stairwise.lab.progress import for_terminal
     from stairwise.report import text
     from stairwise.report.listing import Filter
 
-    store = _reader(options)
+    store = _reader(options).snapshot()
     chosen = Filter.of(options.name, options.preset, options.status, options.where, options.since, options.last)
-    store.index().refresh()
     trials = options.trials or chosen.of_trials
+    if trials and chosen.preset is not None:
+        raise ConfigError(f"preset={chosen.preset} selects runs; --trials, --status and --where select trials")
+    chosen.check(store)
+    store.index().refresh(for_terminal())
     if options.json:
         _print_json(text.runs_listing(store, chosen, trials=trials))
     else:

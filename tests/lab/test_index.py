@@ -1,16 +1,23 @@
 """The index, queries and tidying: a copy that is believed only while it is true, and that nothing depends on."""
 
+import json
 import os
+import random
 import shutil
 
 import pytest
 
 import stairwise as sw
+from stairwise.cli import main
 from stairwise.lab import index as index_module
 from stairwise.lab.config import ConfigError
+from stairwise.lab.contract import Outcome
+from stairwise.lab.files import scratch_name
+from stairwise.lab.progress import Silent
 from stairwise.lab.query import query
+from stairwise.lab.segment import Segment
 from stairwise.lab.store import Store
-from stairwise.lab.tidy import clean, litter
+from stairwise.lab.tidy import clean, foreign, litter
 from stairwise.report.listing import Filter
 from tests.lab.tiny import RUN, Sizes, outcome, run_record, trial
 
@@ -102,14 +109,106 @@ def test_a_trial_that_has_gone_is_not_listed_and_a_new_one_is(store):
     assert seeds == [seed for seed in range(COUNT) if seed != 4] + [1000]
 
 
-def test_without_an_index_or_with_a_broken_one_everything_is_the_same(store):
+def test_without_an_index_everything_is_the_same(store):
     whole = digests(store.trials())
     store.index().refresh()
-    for path in (store.root / "index").glob("*/trials.jsonl"):
-        path.write_text("not an index\n")
-    assert digests(store.survey()) == whole
     shutil.rmtree(store.root / "index")
     assert digests(store.glance()) == whole
+
+
+@pytest.fixture(scope="module")
+def indexed(written, tmp_path_factory):
+    """The same store with its index."""
+    root = tmp_path_factory.mktemp("indexed") / "store"
+    shutil.copytree(written.root, root, copy_function=shutil.copy2)
+    Store(root).index().refresh()
+    return Store(root)
+
+
+def flipped(data: bytes, draws: random.Random) -> bytes:
+    place = draws.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ 1 << draws.randrange(8)]) + data[place + 1 :]
+
+
+DAMAGES = {
+    "flip": flipped,
+    "truncation": lambda data, draws: data[: draws.randrange(len(data))],
+    "nothing": lambda data, draws: b"",
+    "absence": None,
+}
+ANSWERS = (
+    "select digest, seed, status, rate, started from trials order by digest",
+    "select * from finals order by all",
+    "select name, step, sum(value), count(*), min(digest) from metrics group by all order by all",
+)
+
+
+@pytest.mark.parametrize("file", ["trials.jsonl", "trials.parquet", "finals.parquet", "metrics.parquet"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_to_the_index_changes_no_answer_and_is_mended(indexed, tmp_path, file, damage):
+    wanted = answers(indexed)
+    shutil.copytree(indexed.root, tmp_path / "store", copy_function=shutil.copy2)
+    store = Store(tmp_path / "store")
+    (path,) = (store.root / "index").glob(f"*/{file}")
+    if DAMAGES[damage] is None:
+        path.unlink()
+    else:
+        path.write_bytes(DAMAGES[damage](path.read_bytes(), random.Random(f"{file} {damage}")))
+    assert answers(store) == wanted
+    (mended,) = (store.root / "index").iterdir()
+    assert {each.name: each.read_bytes() for each in mended.iterdir()} == {
+        each.name: each.read_bytes() for each in next((indexed.root / "index").iterdir()).iterdir()
+    }
+
+
+def answers(store: Store) -> list[str]:
+    """What `runs` and `query` say; as text, in which NaN equals NaN."""
+    listed = [json.dumps([record.digest, record.run, record.config_dict], sort_keys=True) for record in store.survey()]
+    return [*listed, *(str(query(store, sql).to_pylist()) for sql in ANSWERS)]
+
+
+def test_the_index_of_another_version_is_neither_read_nor_removed_but_named_as_litter(indexed, tmp_path):
+    shutil.copytree(indexed.root, tmp_path / "store", copy_function=shutil.copy2)
+    store = Store(tmp_path / "store")
+    (segment,) = (store.root / "index").iterdir()
+    other = segment.rename(segment.with_name(f"3-{'0' * 32}"))
+    assert len(list(store.survey())) == COUNT
+    assert other.exists()
+    assert [each.path for each in litter(store)] == [other]
+
+
+def test_a_query_answers_while_another_process_merges_segments(store, monkeypatch):
+    store.index().refresh()
+    wanted = str(query(store, ANSWERS[2]).to_pylist())
+    real, opened = Segment.file, []
+
+    def merged_meanwhile(segment, name):
+        if len(opened) < 2:  # both of the first attempts find the segment gone when they come to its measurements
+            shutil.rmtree(segment.path, ignore_errors=True)
+        opened.append(name)
+        return real(segment, name)
+
+    monkeypatch.setattr(Segment, "file", merged_meanwhile)
+    assert str(query(store, ANSWERS[2]).to_pylist()) == wanted
+    assert len(opened) > 2
+
+
+def test_entering_many_trials_shows_progress(store):
+    seen = []
+
+    class Counting(Silent):
+        def begin(self, what, total, done):
+            seen.append((what, total, done))
+
+        def finished(self, label, status):
+            seen.append(label)
+
+        def end(self):
+            seen.append("end")
+
+    store.index().refresh(Counting())
+    assert seen[0] == ("entering trials in the index", COUNT, 0)
+    assert seen[1:] == [*digests(store.trials()), "end"]
 
 
 def test_few_trials_are_not_worth_an_index(tmp_path):
@@ -182,12 +281,62 @@ def test_an_empty_store_has_the_same_tables(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "sql", ["drop view trials; select 1 from nowhere", "copy trials to '/tmp/x.csv'", "select * from '/etc/hostname'"]
+    "sql",
+    [
+        "copy trials to '{root}/x.csv'",
+        "copy (select digest, name, 0.0 as value from finals) to '{segment}/finals.parquet' (format parquet)",
+        "attach '{root}/index/evil.db' as e",
+        "export database '{root}/index/all'",
+        "create table mine as select 1",
+        "drop view trials",
+        "select 1; drop view trials",
+        "select 1; select 2",
+        "set enable_external_access=true",
+        "install httpfs",
+        "",
+        "-- nothing",
+    ],
 )
-def test_a_query_reads_the_store_and_nothing_else(store, sql):
+def test_a_query_is_one_select_statement_and_writes_nowhere(indexed, sql):
+    (segment,) = (indexed.root / "index").iterdir()
+    before = {path: path.stat().st_mtime_ns for path in indexed.root.rglob("*")}
+    with pytest.raises(ConfigError, match="query: must be one statement that selects"):
+        query(indexed, sql.format(root=indexed.root, segment=segment))
+    assert {path: path.stat().st_mtime_ns for path in indexed.root.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from '/etc/hostname'",
+        "select * from read_csv('/etc/hostname')",
+        "select * from read_parquet('{segment}/finals.parquet')",
+        "with gone as (delete from runs returning *) select * from gone",
+        "select * from query('drop view trials')",
+    ],
+)
+def test_a_query_reads_and_changes_the_tables_of_the_store_and_nothing_else(indexed, sql):
+    (segment,) = (indexed.root / "index").iterdir()
     with pytest.raises(ConfigError, match="query: "):
-        query(store, sql)
-    assert len(store.trials()) == COUNT
+        query(indexed, sql.format(segment=segment))
+
+
+def test_columns_of_the_same_name_are_all_kept(tmp_path):
+    empty = Store(tmp_path / "none")
+    assert query(empty, "select 1 as a, 2 as a, 3 as a_1, 4 as a").to_pylist() == [
+        {"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}
+    ]
+
+
+@pytest.mark.parametrize("name", [b"st*re", b"st[o]re", b"it's", b"st\xffre", b"two\nlines"])
+def test_a_store_is_indexed_and_queried_under_any_name(written, tmp_path, name):
+    shutil.copytree(written.root, tmp_path / "stare")
+    root = tmp_path / os.fsdecode(name)
+    shutil.copytree(written.root, root, copy_function=shutil.copy2)
+    store = Store(root)
+    store.index().refresh()
+    assert len(list((root / "index").iterdir())) == 1
+    assert query(store, "select count(*) as n from metrics").to_pylist() == [{"n": COUNT * len(outcome(0).value)}]
 
 
 def test_load_gives_long_form_with_config_fields_to_arrow_and_pandas(store):
@@ -213,18 +362,50 @@ def test_filters_select_trials_by_status_config_time_and_number(store):
     assert len(Filter.of("tiny/walk", preset="quick", last=5).runs(store)) == 1
 
 
+OWNER = {"experiment": "tiny/walk", "source_hash": "0" * 64}
+
+
 def test_tidying_removes_checkpoints_of_stored_trials_and_keeps_those_of_unfinished_ones(store):
     done, half = (trial(0), trial(1000))
-    owner = {"experiment": "tiny/walk", "source_hash": "0" * 64}
     for name, owned in (("aaaaaaaa", done), ("bbbbbbbb", half)):
-        store.checkpoint(name).save({}, {"owner": {**owner, "trials": [owned.digest]}})
+        store.checkpoint(name).save({}, {"owner": {**OWNER, "trials": [owned.digest]}})
     store.checkpoint("cccccccc").save({}, {})
+    (store.root / "checkpoints" / "dddddddd.safetensors").write_bytes(b"broken")
     dead = store.root / "tmp" / f"stairwise-{'0' * 12}-1-00000000"
     dead.mkdir()
     os.utime(dead, (0, 0))
     found = litter(store)
-    assert sorted(each.path.stem for each in found) == sorted(["aaaaaaaa", "cccccccc", dead.name])
+    assert sorted(each.path.stem for each in found) == sorted(["aaaaaaaa", "cccccccc", "dddddddd", dead.name])
     clean(found)
     assert [path.stem for path in (store.root / "checkpoints").iterdir()] == ["bbbbbbbb"]
     assert not dead.exists()
     assert len(store.trials()) == COUNT
+
+
+def test_tidying_keeps_the_checkpoint_of_a_failed_or_damaged_trial_that_is_run_again(store):
+    failed, damaged = trial(2000), trial(0)
+    store.write(failed, Outcome("failed", message="no room"), MAKING)
+    (store.read(damaged).path / "metrics.parquet").write_bytes(b"broken")
+    for name, owned in (("aaaaaaaa", failed), ("bbbbbbbb", damaged)):
+        store.checkpoint(name).save({}, {"owner": {**OWNER, "trials": [trial(1).digest, owned.digest]}})
+    assert litter(store) == []
+
+
+def test_tidying_keeps_the_checkpoint_of_a_process_that_is_at_work_on_a_stored_trial(store):
+    store.checkpoint("aaaaaaaa").save({}, {"owner": {**OWNER, "trials": [trial(0).digest], "process": scratch_name()}})
+    assert litter(store) == []
+    ended = f"{scratch_name().rsplit('-', 2)[0]}-999999999-00000000"
+    store.checkpoint("aaaaaaaa").save({}, {"owner": {**OWNER, "trials": [trial(0).digest], "process": ended}})
+    assert [each.path.stem for each in litter(store)] == ["aaaaaaaa"]
+
+
+def test_foreign_files_among_the_checkpoints_are_named_and_left_alone(store, capsys):
+    folder = store.root / "checkpoints"
+    store.checkpoint("aaaaaaaa").save({}, {})
+    (folder / "notes.safetensors").write_text("mine")
+    (folder / "notes.txt").write_text("mine")
+    os.mkfifo(folder / "bbbbbbbb.safetensors")  # reading it would block
+    assert [path.name for path in foreign(store)] == ["bbbbbbbb.safetensors", "notes.safetensors", "notes.txt"]
+    assert main(["gc", "--yes", "--store", str(store.root)]) == 0
+    assert "checkpoints/notes.safetensors: not a checkpoint, left alone" in capsys.readouterr().out
+    assert sorted(path.name for path in folder.iterdir()) == ["bbbbbbbb.safetensors", "notes.safetensors", "notes.txt"]

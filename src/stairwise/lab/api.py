@@ -1,7 +1,6 @@
 """What `import stairwise as sw` offers: run, verify, load, fit. The command line calls the same functions."""
 
 import os
-import time
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,25 +110,23 @@ def run(
     trials = experiment.trials(preset, seed_list(seeds), changes)
     store = store if isinstance(store, Store) else Store.open(store)
     call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={dict(changes or {})!r})"
-    began = time.time()
+    record = {
+        "experiment": experiment.name,
+        "preset": preset,
+        "command": command or call,
+        "changes": {path: str(value) for path, value in (changes or {}).items()},
+        "trials": [trial.digest for trial in trials],
+    }
 
     def work(stop):
         width = experiment.preset(preset).group
         execute(trials, store, preset_group=width, width=group, progress=progress, stop=stop, **options)
 
-    if any(not store.has(trial) for trial in trials):
-        in_worker(work)
-        store.write_run(
-            {
-                "experiment": experiment.name,
-                "preset": preset,
-                "command": command or call,
-                "changes": {path: str(value) for path, value in (changes or {}).items()},
-                "trials": [trial.digest for trial in trials],
-                "started": began,
-                "seconds": time.time() - began,
-            }
-        )
+    missing = [trial for trial in trials if not store.has(trial)]
+    if missing or store.unfinished(record):
+        with store.recorded(record):
+            if missing:
+                in_worker(work)
     figure_id = target.id if isinstance(target, Figure) else None
     if isinstance(target, str) and target.partition("/")[2] in {figure.id for figure in experiment.figures}:
         figure_id = target.partition("/")[2]

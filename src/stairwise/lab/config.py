@@ -176,6 +176,20 @@ def update(config: C, changes: Mapping[str, Any]) -> C:
     return from_dict(type(config), data)
 
 
+def changed(config: C, changes: Mapping[str, Any]) -> C:
+    """As `update`, and quicker where no value is text to parse: groups of fields that stay the same are shared."""
+    own = {path: value for path, value in changes.items() if "." not in path}
+    groups: dict[str, dict[str, Any]] = {}
+    for path in changes.keys() - own.keys():
+        name, _, rest = path.partition(".")
+        groups.setdefault(name, {})[rest] = changes[path]
+    try:
+        own |= {name: changed(getattr(config, name), rest) for name, rest in groups.items()}
+        return dataclasses.replace(config, **own)
+    except (ConfigError, TypeError, AttributeError):
+        return update(config, changes)  # which parses text, and says what is wrong by full path
+
+
 def parse(field: Field, text: str) -> Any:
     """The value that a command-line text means for this field."""
     kind = field.kind

@@ -4,19 +4,24 @@
 Nothing here imports JAX.
 """
 
+import bisect
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from stairwise.lab.answers import Answer
-from stairwise.lab.config import Config, ConfigError, as_dict, canonical, static_fields, structure, update
+from stairwise.lab.config import Config, ConfigError, as_dict, canonical, changed, static_fields, structure
 from stairwise.lab.manifest import KINDS, TIERS, unknown
 from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
 from stairwise.train.stage import Outcome, Stage
+
+MOST_SHARED = 10_000  # cells whose common part is kept
+
 
 # --- experiments ------------------------------------------------------------------------------------------------------
 
@@ -82,27 +87,73 @@ class Experiment:
             raise ConfigError(f"preset={name} must be one of {', '.join(self.presets)} ({self.name})")
         return self.presets[name]
 
-    def trials(self, preset: str, seeds: Sequence[int] | None = None, changes: Mapping[str, Any] | None = None):
-        """Every arm of a preset at every seed. A change overrides an arm's own value; equal trials merge.
+    def trials(
+        self, preset: str, seeds: Sequence[int] | None = None, changes: Mapping[str, Any] | None = None
+    ) -> "Trials":
+        """Every arm of a preset at every seed. A change overrides an arm's own value; equal trials merge."""
+        return Trials(self, [[cell] for cell in self.cells(preset, [changes or {}])], self.seeds(preset, seeds))
+
+    def seeds(self, preset: str, seeds: Sequence[int] | None) -> Sequence[int]:
+        """The seeds asked for, else those of the preset, none twice."""
+        chosen = self.preset(preset)
+        if seeds is None or isinstance(seeds, range):
+            return range(chosen.seeds) if seeds is None else seeds
+        return list(dict.fromkeys(seeds))
+
+    def cells(self, preset: str, changes: Iterable[Mapping[str, Any]]) -> Iterator["Cell"]:
+        """Every arm of a preset under each set of changes; equal configs merge.
 
         Where a change makes one arm into another (`--samples 0` of arms that differ in samples), it is called so.
         """
         chosen = self.preset(preset)
-        seeds = range(chosen.seeds) if seeds is None else seeds
-        plain = {arm: update(chosen.config, fields) for arm, fields in chosen.arms.items()} if changes else {}
-        trials: dict[str, Trial] = {}
-        for arm, fields in chosen.arms.items():
-            config = update(chosen.config, {**fields, **(changes or {})})
-            name = next((other for other, own in plain.items() if own == config), arm)
-            for seed in seeds:
-                trial = Trial(self, config, seed, name)
-                trials.setdefault(trial.digest, trial)
-        return list(trials.values())
+        plain = {arm: changed(chosen.config, fields) for arm, fields in chosen.arms.items()}
+        seen: set[bytes] = set()
+        for change in changes:
+            for arm, fields in chosen.arms.items():
+                config = changed(chosen.config, {**fields, **change})
+                key = hashlib.sha256(canonical(as_dict(config)).encode()).digest()
+                if key not in seen:
+                    seen.add(key)
+                    yield Cell(config, next((other for other, own in plain.items() if own == config), arm))
+
+
+class Cell(NamedTuple):
+    """What trials that differ in their seeds share: a config, and the name of the arm."""
+
+    config: Config
+    arm: str
+
+
+class Parts:
+    """What all trials of a config share, computed when it is asked for."""
+
+    def __init__(self, experiment: Experiment, config: Config):
+        self.experiment, self.config = experiment, config
+
+    @cached_property
+    def program_key(self) -> str:
+        return canonical([self.experiment.name, self.experiment.version, static_fields(self.config)])
+
+    @cached_property
+    def around_seed(self) -> tuple[str, str]:
+        """The text of the identity of a trial that starts from no other, before and after its seed."""
+        identity = Trial(self.experiment, self.config, 0).identity
+        before, after = canonical({**identity, "seed": "@"}).rsplit('"@"', 1)
+        return before, after
 
 
 def digest_of(identity: Any) -> str:
     """A short name for a JSON value: the same for the same value, on every machine."""
-    return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+    return _short(canonical(identity))
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def check_seed(seed: Any) -> None:
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise ConfigError(f"seed={seed} must lie in 0..4294967295")
 
 
 @dataclass(frozen=True)
@@ -115,8 +166,7 @@ class Trial:
     arm: str = ""
 
     def __post_init__(self):
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise ConfigError(f"seed={self.seed} must lie in 0..4294967295")
+        check_seed(self.seed)
 
     @cached_property
     def needs(self) -> dict[str, "Trial"]:
@@ -137,22 +187,64 @@ class Trial:
 
     @cached_property
     def digest(self) -> str:
-        return digest_of(self.identity)
+        if self.experiment.needs is not None:
+            return digest_of(self.identity)
+        before, after = self.parts.around_seed
+        return _short(f"{before}{self.seed}{after}")
+
+    @cached_property
+    def parts(self) -> Parts:
+        return Parts(self.experiment, self.config)
 
     @property
     def structure(self) -> Config:
         """The config as `program` gets it."""
         return structure(self.config)
 
-    @cached_property
+    @property
     def program_key(self) -> str:
         """Trials with equal keys run through the same compiled program."""
-        return canonical([self.experiment.name, self.experiment.version, static_fields(self.config)])
+        return self.parts.program_key
 
     @property
     def label(self) -> str:
         arm = f" {self.arm}" if self.arm else ""
         return f"{self.experiment.name}{arm} seed {self.seed}"
+
+
+class Trials(Sequence[Trial]):
+    """The trials of some blocks of cells at some seeds, each made when it is asked for.
+
+    Block by block; of a block the first seed of every cell comes before the second of any.
+    """
+
+    def __init__(self, experiment: Experiment, blocks: Iterable[Sequence[Cell]], seeds: Sequence[int]):
+        self.experiment, self.blocks, self.seeds = experiment, list(blocks), seeds
+        self.ends = list(itertools.accumulate(len(block) * len(seeds) for block in self.blocks))
+        for seed in seeds[:: max(1, len(seeds) - 1)] if isinstance(seeds, range) else seeds:
+            check_seed(seed)
+        self.parts: dict[int, Parts] = {}
+
+    def __len__(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        position = range(len(self))[index]
+        number = bisect.bisect_right(self.ends, position)
+        block = self.blocks[number]
+        which, place = divmod(position - (self.ends[number] - len(block) * len(self.seeds)), len(block))
+        return self._trial(block[place], self.seeds[which])
+
+    def _trial(self, cell: Cell, seed: int) -> Trial:
+        trial = Trial(self.experiment, cell.config, seed, cell.arm)
+        if id(cell) not in self.parts:
+            if len(self.parts) >= MOST_SHARED:
+                self.parts.clear()
+            self.parts[id(cell)] = trial.parts
+        trial.__dict__["parts"] = self.parts[id(cell)]
+        return trial
 
 
 class Record(Protocol):

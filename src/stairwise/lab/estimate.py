@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 from stairwise.lab.config import Config, leaves
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.execute import device, group_width, precision
-from stairwise.lab.plan import Group
+from stairwise.lab.grid import size
+from stairwise.lab.plan import Tally
 from stairwise.lab.record import FAILED, StoredTrial
 from stairwise.lab.store import Store
 
 SWEEP_GROUP = 64  # width on an accelerator where the preset was made for a CPU
 SHARE = 0.6  # of the device's memory that a group may take
+MOST_TRACED = 32  # programs
 RECENT = 500  # stored trials that are looked at
 
 
@@ -82,10 +84,13 @@ def _inner(equation: Any) -> Iterable[Any]:
                 yield item
 
 
-def largest_group(groups: Iterable[Group]) -> int | None:
-    """The bytes of the largest of some groups, each program traced once; None where none can be."""
-    programs = {group.trials[0].program_key: group for group in groups}
-    sizes = [(trial_bytes(group.trials[0]), group.width) for group in programs.values()]
+def largest_group(groups: Iterable[tuple[Trial, int, int]]) -> int | None:
+    """The bytes of the largest of some groups, given as `Tally.groups` gives them; None where none can be traced.
+
+    Of very many programs those with the largest sizes are traced.
+    """
+    chosen = sorted(groups, key=lambda group: size(group[0].config))[-MOST_TRACED:]
+    sizes = [(trial_bytes(trial), width) for trial, width, _ in chosen]
     return max((each * wide for each, wide in sizes if each is not None), default=None)
 
 
@@ -138,16 +143,16 @@ def widths(preset_group: int, fixed: int | None) -> Callable[[Trial], int]:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def seconds(trials: Sequence[Trial], store: Store) -> float | None:
+def seconds(wanted: Tally, store: Store) -> float | None:
     """What the trials will cost one after another, from stored trials of the same program, else of the experiment."""
-    if not trials:
+    if not wanted.first:
         return 0.0
-    past = _past(trials[0].experiment, store)
+    past = _past(next(iter(wanted.first.values())).experiment, store)
     if not past:
         return None
     typical = statistics.median(cost for costs in past.values() for cost in costs)
     known = {key: statistics.median(costs) for key, costs in past.items()}
-    return sum(known.get(trial.program_key, typical) for trial in trials)
+    return sum(known.get(key, typical) * count for key, count in wanted.count.items())
 
 
 class Past(NamedTuple):
@@ -159,10 +164,13 @@ class Past(NamedTuple):
 
 
 def nearest(trials: Sequence[Trial], store: Store) -> Past | None:
-    """The latest trials of the same program as one of these, else of the program that differs in fewest fields."""
+    """The latest trials of the same program as one of these, else of the program that differs in fewest fields.
+
+    Of each program one trial is enough.
+    """
     if not trials:
         return None
-    asked = [_static_fields(trial.config) for trial in {trial.program_key: trial for trial in trials}.values()]
+    asked = [_static_fields(trial.config) for trial in trials]
     found: dict[tuple[str, ...], list[StoredTrial]] = {}
     for record in _recent(trials[0].experiment, store):
         own = _static_fields(record.config)

@@ -16,7 +16,7 @@ import numpy as np
 from stairwise.lab import provenance, registry
 from stairwise.lab.checkpoint import Checkpoint
 from stairwise.lab.contract import Construction, Experiment, Outcome, Trial, digest_of
-from stairwise.lab.files import StoreError, one_line
+from stairwise.lab.files import StoreError, one_line, scratch_name
 from stairwise.lab.plan import Group, Width, cut, outstanding, plan
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import FAILED
@@ -256,7 +256,7 @@ class Engine:
 
         engine = self
         owner = {"experiment": group.experiment.name, "trials": [trial.digest for trial in group.trials]}
-        owner |= {"source_hash": environment["source_hash"]}
+        owner |= {"source_hash": environment["source_hash"], "process": scratch_name()}
 
         class Host(Hooks):
             chunk, save_every = engine.chunk, engine.save_every

@@ -56,13 +56,34 @@ class Damaged(StoreError):
         return type(self), (self.path, self.reason)
 
 
+class Newer(StoreError):
+    """A file of the store that a later version of this program has written: neither read nor moved nor replaced."""
+
+    def __init__(self, path: Path, found: int, known: int):
+        newer = f"format {found}, and this version reads format {known}"
+        super().__init__(f"{path} was written by a newer version of Stairwise ({newer}); it was left as it is")
+        self.path, self.found, self.known = path, found, known
+
+    def __reduce__(self):
+        return type(self), (self.path, self.found, self.known)
+
+
+def check_format(path: Path, data: Mapping[str, Any], known: int) -> None:
+    """Newer where a sealed file is of a later format than is known, Damaged where it is of none."""
+    found = data.get("format")
+    if type(found) is not int or found < 1:
+        raise Damaged(path.parent, f"{path.name}: format {found} is not a known one")
+    if found > known:
+        raise Newer(path, found, known)
+
+
 def one_line(text: str) -> str:
     """The text with everything unprintable shown as a question mark.
 
     >>> one_line("two" + chr(10) + "lines")
     'two?lines'
     """
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
 
 
 @contextmanager
@@ -166,9 +187,9 @@ def sweep(scratch: Path) -> None:
                 remove(path)
 
 
-def abandoned(path: Path) -> bool:
-    """Whether a scratch file or folder belongs to nobody any more."""
-    name = SCRATCH_NAME.fullmatch(path.name)
+def abandoned(path: Path, owner: str | None = None) -> bool:
+    """Whether a file or folder belongs to nobody any more; its name says whose it is, unless `owner` does."""
+    name = SCRATCH_NAME.fullmatch(path.name if owner is None else owner)
     if name is None:  # not ours, whoever put it there
         return False
     if time.time() - path.lstat().st_mtime > SCRATCH_SECONDS:

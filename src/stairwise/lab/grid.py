@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from stairwise.lab.config import Config, ConfigError, Field, leaves, parse, static_fields, unknown_field
-from stairwise.lab.contract import Experiment, Trial
+from stairwise.lab.config import Config, ConfigError, Field, leaves, parse, unknown_field
+from stairwise.lab.contract import Cell, Experiment, Trials
 from stairwise.lab.files import one_line
+from stairwise.lab.progress import Silent, watched
 
 MOST_TRIALS = 1_000_000
 MOST_VALUES = 100_000
@@ -137,7 +138,8 @@ def trials(
     found: Sequence[Axis],
     seeds: Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
-) -> list[Trial]:
+    progress: Silent | None = None,
+) -> Trials:
     """Every combination of the axes' values, with every arm of the preset at every seed; equal trials merge.
 
     Small sizes come before large ones, and of one size the first seed of every combination before the second of any,
@@ -148,16 +150,21 @@ def trials(
     count *= chosen.seeds if seeds is None else len(seeds)
     if count > MOST_TRIALS:
         raise ConfigError(f"the grid has {count} trials and must have at most {MOST_TRIALS}")
-    made: dict[str, Trial] = {}
-    for combination in itertools.product(*(axis.values for axis in found)):
-        fields = dict(zip((axis.path for axis in found), combination, strict=True))
-        for trial in experiment.trials(preset, seeds, {**(changes or {}), **fields}):
-            made.setdefault(trial.digest, trial)
-    order = {seed: k for k, seed in enumerate(dict.fromkeys(trial.seed for trial in made.values()))}
-    return sorted(made.values(), key=lambda trial: (_size(trial.config), order[trial.seed]))
+    known = {field.path: field for field in leaves(chosen.config)}
+    fixed = {
+        path: parse(known[path], value) if isinstance(value, str) and path in known else value
+        for path, value in (changes or {}).items()
+    }
+    values = itertools.product(*(axis.values for axis in found))
+    combinations = math.prod(len(axis.values) for axis in found)
+    fields = ({**fixed, **dict(zip((axis.path for axis in found), each, strict=True))} for each in values)
+    blocks: dict[float, list[Cell]] = {}
+    for cell in experiment.cells(preset, watched(fields, combinations, "planning", progress)):
+        blocks.setdefault(size(cell.config), []).append(cell)
+    return Trials(experiment, [blocks[size] for size in sorted(blocks)], experiment.seeds(preset, seeds))
 
 
-def _size(config: Config) -> float:
-    """A rough measure of work: the logarithm of the product of all static sizes."""
-    values = static_fields(config).values()
+def size(config: Config) -> float:
+    """A rough measure of work: the logarithm of the product of all sizes."""
+    values = [field.default for field in leaves(config) if not field.numeric]
     return sum(math.log1p(abs(value)) for value in values if isinstance(value, int) and not isinstance(value, bool))

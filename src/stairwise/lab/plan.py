@@ -1,7 +1,7 @@
 """The planner: which trials are missing, and which of them run through the same compiled program."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from stairwise.lab.contract import Experiment, Trial
 
@@ -82,3 +82,39 @@ def waves(trials: Sequence[Trial], stored: Callable[[Trial], bool], width: int |
         step = 1 if first.experiment.study else width(first) if callable(width) else width
         found.setdefault(level, []).extend(cut(members, step))
     return list(found.values())
+
+
+@dataclass
+class Tally:
+    """How many trials share each program, and one of them: what is to be known of a plan that nobody runs yet."""
+
+    first: dict[str, Trial] = field(default_factory=dict)
+    count: dict[str, int] = field(default_factory=dict)
+
+    def add(self, trial: Trial) -> None:
+        key = trial.program_key
+        self.first.setdefault(key, trial)
+        self.count[key] = self.count.get(key, 0) + 1
+
+    def groups(self, width: Width) -> list[tuple[Trial, int, int]]:
+        """For each program: one of its trials, the width of its groups, and how many groups there are."""
+        found = []
+        for key, trial in self.first.items():
+            step = 1 if trial.experiment.study else width(trial)
+            found.append((trial, step, -(-self.count[key] // step)))
+        return found
+
+
+def tally(trials: Iterable[Trial], stored: Callable[[Trial], bool]) -> tuple[Tally, Tally]:
+    """The trials that are not stored, by program; and the same with what they start from and is not stored either."""
+    own, everything, seen = Tally(), Tally(), set()
+    for trial in trials:
+        if stored(trial):
+            continue
+        own.add(trial)
+        for each in with_upstream([trial]) if trial.needs else [trial]:
+            if each is trial or (each.digest not in seen and not stored(each)):
+                everything.add(each)
+            if trial.needs:
+                seen.add(each.digest)
+    return own, everything

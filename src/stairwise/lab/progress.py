@@ -2,8 +2,10 @@
 
 import sys
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Silent:
@@ -130,6 +132,25 @@ def first_metric(metrics: Mapping[str, float]) -> str:
     """The live metric: the first loss among them, else the first of all."""
     named = sorted(metrics, key=lambda name: ("loss" not in name, name))
     return f"  {named[0]} {metrics[named[0]]:.4g}" if named else ""
+
+
+def watched(items: Iterable[T], total: int, what: str, progress: Silent | None) -> Iterator[T]:
+    """The items, with their number on a display from the moment on that they have taken a second."""
+    if progress is None:
+        yield from items
+        return
+    began, shown = time.monotonic(), False
+    try:
+        for done, item in enumerate(items):
+            yield item
+            if shown:
+                progress.finished(what, "under way")
+            elif time.monotonic() - began > 1:
+                shown = True
+                progress.begin(what, total, done + 1)
+    finally:
+        if shown:
+            progress.end()
 
 
 def for_terminal() -> Silent:

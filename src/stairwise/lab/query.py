@@ -1,111 +1,107 @@
-"""SQL over the store: DuckDB on the index's files, with the tables `trials`, `finals`, `metrics`, `runs` and `claims`.
+"""SQL over the store: DuckDB on the index, with the tables `trials`, `finals`, `metrics`, `runs` and `claims`.
 
-trials    one row a trial: digest, experiment, seed, arm, status, message, started, seconds, ..., every config field
+trials    one row per trial: digest, experiment, seed, arm, status, message, started, seconds, ..., every config field
 finals    the last value of each metric of each trial: digest, name, value
 metrics   every measurement: digest, stage, step, name, value
-runs      one row a command: id, experiment, preset, command, started, seconds, trials (a list of digests)
-claims    one row a stored verdict: claim, digest, status, measured, required, margin, note, seconds, checked
+runs      one row per command: id, experiment, preset, command, started, seconds, trials (a list of digests)
+claims    one row per stored verdict: claim, digest, status, measured, required, margin, note, seconds, checked
 
-A query can read these and nothing else: neither other files nor the network.
+A query is one SELECT statement. It reads these tables, which are in memory, and can neither read nor write anything
+else: no file, no network.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from stairwise.extras import missing
 from stairwise.lab.config import ConfigError
-from stairwise.lab.files import one_line
-from stairwise.lab.index import Part
-from stairwise.lab.segment import (
-    FINAL_COLUMNS,
-    FINALS,
-    MEASUREMENTS,
-    METRIC_COLUMNS,
-    TRIAL_COLUMNS,
-    TRIALS,
-    arrow_table,
-)
+from stairwise.lab.files import Damaged, one_line
+from stairwise.lab.progress import Silent
+from stairwise.lab.segment import FINAL_COLUMNS, METRIC_COLUMNS, TRIAL_COLUMNS, arrow_table
 from stairwise.lab.store import Store
 
 RUNS = {"id": "VARCHAR", "experiment": "VARCHAR", "preset": "VARCHAR", "command": "VARCHAR", "started": "DOUBLE"}
 RUNS |= {"seconds": "DOUBLE", "trials": "VARCHAR[]"}
 CLAIMS = {"claim": "VARCHAR", "digest": "VARCHAR", "status": "VARCHAR", "measured": "DOUBLE", "required": "DOUBLE"}
 CLAIMS |= {"margin": "DOUBLE", "note": "VARCHAR", "seconds": "DOUBLE", "checked": "DOUBLE"}
-VIEWS = {
-    "trials": (TRIALS, TRIAL_COLUMNS),
-    "finals": (FINALS, FINAL_COLUMNS),
-    "metrics": (MEASUREMENTS, METRIC_COLUMNS),
-}
+VIEWS = {"trials": TRIAL_COLUMNS, "finals": FINAL_COLUMNS, "metrics": METRIC_COLUMNS, "runs": RUNS, "claims": CLAIMS}
+ATTEMPTS = 5  # another process may merge or repair segments while they are read
 
 
-def query(store: Store, sql: str) -> Any:
+def query(store: Store, sql: str, progress: Silent | None = None) -> Any:
     """The result of an SQL query as a pyarrow table; ConfigError where the query is none."""
-    with tables(store) as connection:
+    with tables(store, progress) as connection:
         import duckdb
 
         try:
-            found = connection.sql(sql)
-            if found is None:
-                raise ConfigError("query: the statement gives no rows; a query begins with select, with or from")
-            return found.to_arrow_table()
+            statements = connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise ConfigError("query: must be one statement that selects: it begins with select, with or from")
+            table = connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise ConfigError(f"query: {one_line(' '.join(str(error).split()))[:500]}") from None
+            raise ConfigError(f"query: {one_line(' '.join(str(error).split()))}") from None
+    return table.rename_columns(_unique(table.column_names))
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names with a number after each that is there already.
+
+    >>> _unique(["a", "b", "a", "a"])
+    ['a', 'b', 'a_1', 'a_2']
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{k}" for k in range(1, len(names) + 1))
+        found[name if name not in found else next(each for each in numbered if each not in {*names, *found})] = None
+    return list(found)
 
 
 @contextmanager
-def tables(store: Store) -> Iterator[Any]:
+def tables(store: Store, progress: Silent | None = None) -> Iterator[Any]:
     """A DuckDB connection that sees the store as tables."""
     try:
         import duckdb
     except ImportError:
         raise ConfigError(missing("stairwise query", "query")) from None
-    index = store.index()
-    index.refresh()
-    with tempfile.TemporaryDirectory(prefix="stairwise-") as folder:
-        rest = Path(folder) / "rest"
-        extra = index.write(index.missing(), rest, Path(folder) / "scratch", fresh=True)
-        parts = list(index.parts(extra))
-        connection = duckdb.connect(":memory:")
+    parts = _from_the_index(store, progress)
+    parts["runs"] = [_rows(RUNS, [run.record for run in store.runs()])]
+    parts["claims"] = [_rows(CLAIMS, [{**each, **_of(each.get("verdict"))} for each in store.verdicts()])]
+    connection = duckdb.connect(":memory:")
+    try:
+        for name, columns in VIEWS.items():
+            _view(connection, name, parts[name] or [_rows(columns, [])])
+        connection.execute("SET enable_external_access=false")
+        connection.execute("SET lock_configuration=true")
+        yield connection
+    finally:
+        connection.close()
+
+
+def _from_the_index(store: Store, progress: Silent | None) -> dict[str, list[Any]]:
+    for attempt in range(ATTEMPTS):
+        index = store.index()
+        index.refresh(progress)
+        if attempt == ATTEMPTS - 1:
+            index.segments = []  # then without an index
         try:
-            for name, (file, columns) in VIEWS.items():
-                _view(connection, name, file, columns, parts)
-            _fill(connection, "runs", RUNS, [run.record for run in store.runs()])
-            _fill(connection, "claims", CLAIMS, [{**each, **each.get("verdict", {})} for each in store.verdicts()])
-            readable = ", ".join(_quoted(path) for path in (store.root / "index", rest))
-            connection.execute(f"SET allowed_directories=[{readable}]")
-            connection.execute("SET enable_external_access=false")
-            connection.execute("SET lock_configuration=true")
-            yield connection
-        finally:
-            connection.close()
+            return index.tables()
+        except Damaged:
+            continue
+    raise AssertionError("without segments none is damaged")
 
 
-def _view(connection: Any, name: str, file: str, columns: Mapping[str, str], parts: Sequence[Part]) -> None:
-    """The tables of all segments as one, without trials that have changed or gone since they were entered."""
-    whole = [_quoted(part.folder / file) for part in parts if part.digests is None]
-    selects = [f"SELECT * FROM read_parquet([{', '.join(whole)}], union_by_name=true)"] if whole else []
+def _of(verdict: Any) -> Mapping[str, Any]:
+    return verdict if isinstance(verdict, Mapping) else {}
+
+
+def _view(connection: Any, name: str, parts: Sequence[Any]) -> None:
+    """The parts of a table as one."""
     for k, part in enumerate(parts):
-        if part.digests is not None:
-            kept = f"kept {k}"
-            _fill(connection, kept, {"digest": "VARCHAR"}, [{"digest": digest} for digest in part.digests])
-            chosen = f'digest IN (SELECT digest FROM "{kept}")'
-            selects.append(f"SELECT * FROM read_parquet({_quoted(part.folder / file)}) WHERE {chosen}")
-    nothing = ", ".join(f"NULL::{kind} AS {column}" for column, kind in columns.items())
-    selects = selects or [f"SELECT {nothing} WHERE false"]
+        connection.register(f"part {k} of {name}", part)
+    selects = [f'SELECT * FROM "part {k} of {name}"' for k in range(len(parts))]
     connection.execute(f'CREATE VIEW "{name}" AS {" UNION ALL BY NAME ".join(selects)}')
 
 
-def _fill(connection: Any, name: str, columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table in the connection's own memory."""
-    connection.register(
-        "incoming", arrow_table(columns, {column: [row.get(column) for row in rows] for column in columns})
-    )
-    connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
-    connection.unregister("incoming")
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
+def _rows(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    return arrow_table(columns, {column: [row.get(column) for row in rows] for column in columns})

@@ -27,6 +27,7 @@ from stairwise.lab.contract import Experiment, Outcome, Trial, digest_of
 from stairwise.lab.files import (
     Damaged,
     StoreError,
+    check_format,
     decode_arrays,
     encode_arrays,
     file_size,
@@ -112,19 +113,21 @@ class StoredTrial:
 
     @classmethod
     def open(cls, path: Path) -> "StoredTrial":
-        """Reads and checks config.json and run.json, and the sizes of the two others; Damaged where they disagree."""
+        """Reads and checks config.json and run.json, and the sizes of the two others; Damaged where they disagree.
+
+        Newer where a later version of the program has written them.
+        """
         if not os.path.isdir(path):  # unlike Path.is_dir, never raises
             raise Damaged(path, "is not a trial folder")
         run = read_sealed(path / RUN)
-        if run.get("format") != FORMAT:
-            raise Damaged(path, f"{RUN}: format {run.get('format')} is not the known one, {FORMAT}")
+        check_format(path / RUN, run, FORMAT)
         try:
             for name in (CONFIG, METRICS, ARRAYS):
                 _check_size(path / name, run)
             description = parse(_read_checked(path / CONFIG, run))
             stored = cls(
                 path=path,
-                config=_attributes(description["config"]),
+                config=_attributes(_is(dict, description["config"])),
                 config_dict=description["config"],
                 digest=_digest(description),
                 status=_is(str, run["status"]),

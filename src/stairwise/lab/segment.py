@@ -1,21 +1,28 @@
 """One segment of a store's index: a folder of four files about the same trials.
 
-trials.jsonl       one line a trial: sizes and times of its files, config.json, run.json, last values
-trials.parquet     one row a trial: what it is, how it ended and was made, and every field of its config
+trials.jsonl       one line per trial: sizes and times of its files, config.json, run.json, last values
+trials.parquet     one row per trial: what it is, how it ended and was made, and every field of its config
 finals.parquet     the last value of each metric of each trial
 metrics.parquet    every measurement
+
+The folder is named by the format and the digest of trials.jsonl, whose first line has the digests of the others. So
+nothing is believed that is not as it was written.
 """
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.files import restored, storable
+from stairwise.lab.files import Damaged, read_file, restored, storable
 from stairwise.lab.record import ARRAYS, CONFIG, METRICS, RUN, StoredTrial
+from stairwise.lab.stored import renamed
 
-FORMAT = 1
+FORMAT = 2
+NAME = re.compile(rf"{FORMAT}-[0-9a-f]{{32}}")
 LINES, TRIALS, FINALS, MEASUREMENTS = "trials.jsonl", "trials.parquet", "finals.parquet", "metrics.parquet"
 ROWS_AT_ONCE = 200_000
 MAKING = ("device", "group_width", "precision", "source_hash", "versions", "machine")  # mostly equal: written once
@@ -49,20 +56,20 @@ def beginning(files: Signature) -> str:
 
 
 class Segment:
-    """A segment as it was written; ValueError or OSError where it is none."""
+    """A segment as it was written; Damaged where any byte of trials.jsonl differs."""
 
     def __init__(self, path: Path):
         self.path = path
-        with open(path / LINES) as file:
-            head = json.loads(file.readline())
-            if head["format"] != FORMAT:
-                raise ValueError("another format")
-            self.makings = head["makings"]
-            self.lines: dict[str, str] = dict(line.rstrip("\n").split("\t", 1) for line in file)
+        data = read_file(path / LINES)
+        if _name(data) != path.name:
+            raise Damaged(path, f"{LINES}: digest differs")
+        head, *lines = data.decode().splitlines()
+        self.head = json.loads(head)
+        self.lines: dict[str, str] = dict(line.split("\t", 1) for line in lines)
 
     def row(self, line: str) -> dict[str, Any]:
         row = json.loads(line, object_hook=restored if "$float" in line else None)
-        row["run"] |= self.makings[row.pop("making")]
+        row["run"] |= self.head["makings"][row.pop("making")]
         return row
 
     def record(self, path: Path, line: str) -> StoredTrial:
@@ -71,9 +78,27 @@ class Segment:
         fields = ("experiment", "version", "seed", "arm", "needs", "digest", "run")
         return StoredTrial.entered(path, row["config"], **{name: row[name] for name in fields})
 
+    def file(self, name: str) -> Any:
+        """One of the Parquet files, in memory that is Arrow's own; Damaged where any byte differs."""
+        import pyarrow
+
+        try:
+            with open(self.path / name, "rb") as file:
+                data = pyarrow.allocate_buffer(os.fstat(file.fileno()).st_size)
+                file.readinto(data)
+        except OSError as error:
+            raise Damaged(self.path, f"{name}: {error.strerror or error}") from error
+        if hashlib.sha256(data).hexdigest() != self.head["files"][name]:
+            raise Damaged(self.path, f"{name}: digest differs")
+        return pyarrow.BufferReader(data)
+
+
+def _name(lines: bytes) -> str:
+    return f"{FORMAT}-{hashlib.sha256(lines).hexdigest()[:32]}"
+
 
 class Writer:
-    """Writes a segment, trial by trial; measurements do not pile up in memory."""
+    """Collects a segment, trial by trial, in a folder of its own; measurements do not pile up in memory."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -81,16 +106,9 @@ class Writer:
         self.waiting: list[Any] = []
         self.measurements: Any = None
 
-    def __enter__(self) -> "Writer":
-        return self
-
-    def add(self, record: StoredTrial, files: Signature) -> None:
-        table = record.table()
-        fields = ("digest", "experiment", "version", "seed", "arm", "needs")
-        finals = dict(zip(table["name"].to_pylist(), table["value"].to_pylist(), strict=True))
-        row = {name: getattr(record, name) for name in fields}
-        self.rows.append({"files": files, **row, "config": record.config_dict, "run": record.run, "final": finals})
-        self.waiting.append(table.select(list(METRIC_COLUMNS)))
+    def add(self, row: dict[str, Any], measurements: Any) -> None:
+        self.rows.append(row)
+        self.waiting.append(measurements)
         if sum(part.num_rows for part in self.waiting) >= ROWS_AT_ONCE:
             self._flush()
 
@@ -110,32 +128,48 @@ class Writer:
         import pyarrow.parquet
 
         if self.measurements is None:
-            place = self.folder / MEASUREMENTS
-            self.measurements = pyarrow.parquet.ParquetWriter(place, table.schema, compression="zstd")
+            self.file = open(self.folder / MEASUREMENTS, "wb")  # noqa: SIM115 (closed in `publish`)
+            self.measurements = pyarrow.parquet.ParquetWriter(self.file, table.schema, compression="zstd")
         self.measurements.write_table(table)
 
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        if self.measurements is not None:
-            self.measurements.close()
-        if self.rows:
-            self._write_lines()
-            _write(self.folder / TRIALS, *_trials(self.rows))
-            finals = [(row["digest"], *final) for row in self.rows for final in row["final"].items()]
-            columns = {name: [final[k] for final in finals] for k, name in enumerate(FINAL_COLUMNS)}
-            _write(self.folder / FINALS, FINAL_COLUMNS, columns)
+    def publish(self, folder: Path) -> None:
+        """Gives what was collected its place among the segments in `folder`."""
+        import pyarrow.parquet
 
-    def _write_lines(self) -> None:
+        self._flush()
+        self.measurements.close()
+        self.file.close()
+        for name, table in ((TRIALS, trials_table(self.rows)), (FINALS, finals_table(self.rows))):
+            with open(self.folder / name, "wb") as file:
+                pyarrow.parquet.write_table(table, file, compression="zstd")
+        lines = self._lines()
+        (self.folder / LINES).write_bytes(lines)
+        folder.mkdir(parents=True, exist_ok=True)
+        renamed(self.folder, folder / _name(lines))  # unless another process has entered the same trials
+
+    def _lines(self) -> bytes:
         makings: dict[str, int] = {}
         lines = []
         for row in self.rows:
             making = _text({name: row["run"][name] for name in MAKING if name in row["run"]})
             rest = {name: value for name, value in row["run"].items() if name not in MAKING}
-            entry = {**row, "run": rest, "making": makings.setdefault(making, len(makings))}
-            lines.append(f"{row['experiment']}/{row['digest']}\t{_text(entry)}\n")
-        with open(self.folder / LINES, "w") as file:
-            file.write(f'{{"format":{FORMAT},"makings":[{",".join(makings)}]}}\n')
-            file.writelines(lines)
+            line = {**row, "run": rest, "making": makings.setdefault(making, len(makings))}
+            lines.append(f"{row['experiment']}/{row['digest']}\t{_text(line)}\n")
+        files = {
+            name: hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+            for name in (TRIALS, FINALS, MEASUREMENTS)
+        }
+        return f'{{"files":{_text(files)},"makings":[{",".join(makings)}]}}\n{"".join(lines)}'.encode()
+
+
+def entry(record: StoredTrial, files: Signature) -> tuple[dict[str, Any], Any]:
+    """What the index holds of a trial: a row, and the table of its measurements."""
+    table = record.table()
+    fields = ("digest", "experiment", "version", "seed", "arm", "needs")
+    finals = dict(zip(table["name"].to_pylist(), table["value"].to_pylist(), strict=True))
+    row = {"files": files, **{name: getattr(record, name) for name in fields}}
+    row |= {"config": record.config_dict, "run": record.run, "final": finals}
+    return row, table.select(list(METRIC_COLUMNS))
 
 
 def _text(value: Any) -> str:
@@ -146,31 +180,32 @@ def _text(value: Any) -> str:
 
 
 def arrow_table(kinds: Mapping[str, str], columns: Mapping[str, Sequence[Any]]) -> Any:
-    """A pyarrow table of these columns; one that is not given is empty."""
+    """A pyarrow table of these columns; one that is not given is empty, and so is a value of another type."""
     import pyarrow
 
     data = {}
     for name, kind in kinds.items():
-        values = columns.get(name, ())
-        if kind == "VARCHAR":
-            values = [value if value is None or isinstance(value, str) else _words(value) for value in values]
         made = pyarrow.list_(pyarrow.string()) if kind.endswith("[]") else getattr(pyarrow, ARROW[kind])()
-        data[name] = pyarrow.array(values, made)
+        data[name] = pyarrow.array([_cell(kind, value) for value in columns.get(name, ())], made)
     return pyarrow.table(data)
+
+
+def _cell(kind: str, value: Any) -> Any:
+    if value is None or kind in ("BOOLEAN", "VARCHAR[]"):
+        return value
+    if kind == "VARCHAR":
+        return value if isinstance(value, str) else _words(value)
+    if type(value) is float:
+        return value if kind == "DOUBLE" else None
+    return value if type(value) is int and -(2**63) <= value < 2**63 else None
 
 
 def _words(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _write(path: Path, kinds: Mapping[str, str], columns: Mapping[str, Sequence[Any]]) -> None:
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(arrow_table(kinds, columns), path, compression="zstd")
-
-
-def _trials(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, str], dict[str, list[Any]]]:
-    """The columns of trials.parquet, with their types: what all trials have, and each config field of any of them."""
+def trials_table(rows: Sequence[dict[str, Any]]) -> Any:
+    """What all trials have, and each config field of any of them."""
     facts, configs = [_facts(row) for row in rows], [_flat(row["config"]) for row in rows]
     fields = [
         path for path in dict.fromkeys(path for config in configs for path in config) if path not in TRIAL_COLUMNS
@@ -178,7 +213,12 @@ def _trials(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, str], dict[str, l
     columns = {name: [each.get(name) for each in facts] for name in TRIAL_COLUMNS}
     settings = {path: [config.get(path) for config in configs] for path in fields}
     kinds = {path: _kind({type(value) for value in values} - {type(None)}) for path, values in settings.items()}
-    return {**TRIAL_COLUMNS, **kinds}, {**columns, **settings}
+    return arrow_table({**TRIAL_COLUMNS, **kinds}, {**columns, **settings})
+
+
+def finals_table(rows: Sequence[dict[str, Any]]) -> Any:
+    finals = [(row["digest"], *final) for row in rows for final in row["final"].items()]
+    return arrow_table(FINAL_COLUMNS, {name: [final[k] for final in finals] for k, name in enumerate(FINAL_COLUMNS)})
 
 
 def _facts(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,11 @@ written aside and renamed to its place, and where two write the same one the sec
 """
 
 import os
+import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ from stairwise.lab.files import (
     write_file,
 )
 from stairwise.lab.index import Index
+from stairwise.lab.progress import Silent, watched
 from stairwise.lab.record import CONFIG, FORMAT, NAME, RUN, StoredTrial, describe, encode_trial
 from stairwise.lab.stored import (
     DIGEST,
@@ -58,6 +61,8 @@ from stairwise.lab.stored import (
     valid,
 )
 
+IDENTITY = re.compile("[0-9a-f]{32}")
+
 
 @dataclass(frozen=True)
 class Store:
@@ -71,6 +76,8 @@ class Store:
 
         Readers pass create=False: a store that does not exist reads as empty and stays absent.
         """
+        if root is not None and not str(root):
+            raise StoreError("store='' must be the name of a folder")
         place = Path(root or os.environ.get("STAIRWISE_STORE") or "stairwise-store").absolute()
         store = cls(place)
         if create:
@@ -109,8 +116,23 @@ class Store:
         return is_result(self.peek(trial))
 
     def peek(self, trial: Trial) -> StoredTrial | None:
-        """The stored trial, however it ended; None where there is none, or a damaged one."""
+        """The stored trial, however it ended; None where there is none, or a damaged one.
+
+        Newer where a later version of the program has written it.
+        """
         return next(undamaged(open_trial, [self._folder(trial)]), None)
+
+    def peeks(self) -> Callable[[Trial], StoredTrial | None]:
+        """`peek` for a plan of many trials: what is there is listed once, as it is now, and nothing else looked for."""
+        there: dict[str, set[str]] = {}
+
+        def peek(trial: Trial) -> StoredTrial | None:
+            name = trial.experiment.name
+            if name not in there:
+                there[name] = {path.name for path in self._places(name)}
+            return self.peek(trial) if trial.digest in there[name] else None
+
+        return peek
 
     def write(self, trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> Path:
         """Stores a trial, whole or not at all, and returns its folder.
@@ -218,16 +240,23 @@ class Store:
                 yield typed
 
     def index(self) -> Index:
-        """The index of the trials."""
-        return Index(self.root, self._places, open_trial)
+        """The index of the trials, as it is now."""
+        return self.__dict__.get("pinned") or Index(self.root, self._places, open_trial)
 
-    def damaged(self, *, again: bool = True) -> list[tuple[Path, str]]:
+    def snapshot(self) -> "Store":
+        """The same store for one command that lists it: its index, and the files of each trial, are looked at once."""
+        taken = Store(self.root)
+        taken.__dict__["pinned"] = self.index()
+        return taken
+
+    def damaged(self, *, again: bool = True, progress: Silent | None = None) -> list[tuple[Path, str]]:
         """Everything in the store that is not believed (trial folders, runs, verdicts), and why.
 
         Unless `again`, trials that are entered in the index and whose files have not changed since are not read.
         """
+        places = list(self._places(None)) if again else self.index().missing()
         return [
-            *damages(open_trial, self._places(None) if again else self.index().missing()),
+            *damages(open_trial, watched(places, len(places), "checking trials", progress)),
             *damages(open_run, entries(self.root / "runs")),
             *damages(open_verdict, below(self.root / "verdicts", 3)),
         ]
@@ -274,6 +303,24 @@ class Store:
         """The undamaged runs, oldest first."""
         return list(undamaged(open_run, entries(self.root / "runs")))
 
+    def unfinished(self, record: Mapping[str, Any]) -> StoredRun | None:
+        """The latest run that asked for the same trials and has not come to its end."""
+        same = ("experiment", "preset", "trials")
+        found = [run for run in self.runs() if all(run.record[name] == record[name] for name in same)]
+        return next((run for run in reversed(found) if run.seconds is None), None)
+
+    @contextmanager
+    def recorded(self, record: Mapping[str, Any]) -> Iterator[None]:
+        """Writes a run's record, and completes it when the block ends; where that is interrupted it stays unfinished.
+
+        The unfinished record of an earlier attempt at the same trials is taken up again.
+        """
+        began, earlier = time.monotonic(), self.unfinished(record)
+        record = {**record, "started": time.time(), "seconds": None}
+        record["id"] = self.write_run({**record, "id": earlier.id} if earlier else record)
+        yield
+        self.write_run({**record, "seconds": time.monotonic() - began})
+
     # --- verdicts -------------------------------------------------------------------------------------------------
 
     def write_verdict(self, claim: str, digest: str, data: Mapping[str, Any]) -> None:
@@ -317,9 +364,12 @@ class Store:
     def read_identity(self) -> str | None:
         """The same word, where the folder is here and has one."""
         try:
-            return (self.root / "identity").read_text()
+            word = (self.root / "identity").read_bytes().decode(errors="replace")
         except OSError:
             return None
+        if not IDENTITY.fullmatch(word):
+            raise Damaged(self.root, "identity: not a word of 32 digits; delete the file, and a new one is made")
+        return word
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 

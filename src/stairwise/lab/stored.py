@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.files import Damaged, StoreError, entries, read_sealed
-from stairwise.lab.record import FAILED, StoredTrial
+from stairwise.lab.files import Damaged, StoreError, check_format, entries, read_sealed
+from stairwise.lab.record import FAILED, FORMAT, StoredTrial
 
 DIGEST = re.compile(r"[0-9a-f]{8,64}")
 RUN_ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
 RUN_FIELDS = ("experiment", "preset", "command", "trials", "started", "seconds")
+LATEST = 1e15  # seconds since 1970 that a run may carry
 OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 
 
@@ -28,9 +29,9 @@ class StoredRun:
     path: Path
     experiment: str
     preset: str
-    command: Any
+    command: str
     trials: list[str]
-    started: Any
+    started: float
     seconds: float | None
     record: dict[str, Any]  # all of it, with whatever else the command wrote down
 
@@ -46,13 +47,20 @@ def open_trial(folder: Path) -> StoredTrial:
 
 def open_run(path: Path) -> StoredRun:
     record = read_sealed(path)
-    if record.get("id") != path.stem or any(name not in record for name in RUN_FIELDS):
+    check_format(path, record, FORMAT)
+    fields = {name: record.get(name) for name in RUN_FIELDS}
+    texts = [fields["experiment"], fields["preset"], fields["command"]]
+    texts += fields["trials"] if isinstance(fields["trials"], list) else [None]
+    times = [fields["started"], 0.0 if fields["seconds"] is None else fields["seconds"]]
+    sound = all(isinstance(text, str) for text in texts) and all(type(time) in (int, float) for time in times)
+    if record.get("id") != path.stem or "seconds" not in record or not sound or max(map(abs, times)) > LATEST:
         raise Damaged(path.parent, f"{path.name}: not a run")
-    return StoredRun(path.stem, path, record=record, **{name: record[name] for name in RUN_FIELDS})
+    return StoredRun(path.stem, path, record=record, **fields)  # type: ignore[arg-type]
 
 
 def open_verdict(path: Path) -> dict[str, Any]:
     verdict = read_sealed(path)
+    check_format(path, verdict, FORMAT)
     claim, digest = "/".join(path.parts[-3:-1]), path.stem
     if (verdict.get("claim"), verdict.get("digest")) != (claim, digest) or not isinstance(verdict.get("data"), dict):
         raise Damaged(path.parent, f"{path.name}: not a verdict on {claim}")

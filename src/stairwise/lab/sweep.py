@@ -1,7 +1,6 @@
 """Sweeps: a grid of config fields, planned into few programs, run here or on a cluster, stored one by one."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +14,11 @@ from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Experiment, Figure, Trial
 from stairwise.lab.execute import execute
 from stairwise.lab.grid import Axis
-from stairwise.lab.plan import plan
-from stairwise.lab.progress import Silent
+from stairwise.lab.plan import tally
+from stairwise.lab.progress import Silent, watched
 from stairwise.lab.record import FAILED, StoredTrial
 from stairwise.lab.store import Store
+from stairwise.lab.stored import is_result
 from stairwise.lab.worker import in_worker
 
 WRITERS = ("workers", "client")
@@ -31,7 +31,7 @@ class Request:
     experiment: Experiment
     preset: str
     axes: list[Axis]
-    trials: list[Trial]
+    trials: Sequence[Trial]
 
     @classmethod
     def of(
@@ -41,13 +41,15 @@ class Request:
         preset: str = "quick",
         seeds: int | Sequence[int] | None = None,
         changes: Mapping[str, Any] | None = None,
+        progress: Silent | None = None,
     ) -> "Request":
         experiment = registry.experiment(target)
         twice = sorted(set(grid) & set(changes or {}))
         if twice:
             raise ConfigError(f"{twice[0]} is given both as a field and in the grid")
         axes = grids.axes(experiment.preset(preset).config, grid)
-        return cls(experiment, preset, axes, grids.trials(experiment, preset, axes, seed_list(seeds), changes))
+        trials = grids.trials(experiment, preset, axes, seed_list(seeds), changes, progress)
+        return cls(experiment, preset, axes, trials)
 
     @property
     def group(self) -> int:
@@ -144,24 +146,26 @@ def sweep(
     board = Board(progress or Silent(), request.axes, aim)
     call = f"sw.sweep({request.experiment.name!r}, {dict(grid)!r}, {preset!r}, seeds={seeds!r})"
 
+    def run(left: Sequence[Trial], opened: Store, stop: threading.Event) -> None:
+        common = {"settled": _settled(opened, left), "progress": board, "stop": stop, **options}
+        if remote is not None:
+            remote.execute(request.trials, opened, writer, request.group, group, **common)
+        else:
+            from stairwise.lab.estimate import widths
+
+            execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
+
     def work(stop: threading.Event) -> tuple[Store, list[StoredTrial]]:
-        began = time.time()
         if remote is not None:
             remote.connect(request.experiment, stop)  # before anything is written
         try:
             opened = store if isinstance(store, Store) else Store.open(store)
             left, _ = request.left(opened, retry_failed)
-            if left:
-                entry = _entry(request, grid, changes, command or call, began)
-                entry["id"] = opened.write_run(entry)
-                common = {"settled": _settled(opened, left), "progress": board, "stop": stop, **options}
-                if remote is not None:
-                    remote.execute(request.trials, opened, writer, request.group, group, **common)
-                else:
-                    from stairwise.lab.estimate import widths
-
-                    execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
-                opened.write_run({**entry, "seconds": time.time() - began})
+            entry = _entry(request, grid, changes, command or call)
+            if left or opened.unfinished(entry):
+                with opened.recorded(entry):
+                    if left:
+                        run(left, opened, stop)
                 opened.index().refresh()
         finally:
             if remote is not None:
@@ -182,7 +186,7 @@ def _settled(store: Store, left: Sequence[Trial]):
     return settled
 
 
-def _entry(request: Request, grid: Mapping[str, Any], changes, command: str, began: float) -> dict[str, Any]:
+def _entry(request: Request, grid: Mapping[str, Any], changes, command: str) -> dict[str, Any]:
     shown = {axis.path: list(axis.values) for axis in request.axes}
     return {
         "experiment": request.experiment.name,
@@ -191,8 +195,6 @@ def _entry(request: Request, grid: Mapping[str, Any], changes, command: str, beg
         "grid": shown,
         "changes": {path: str(value) for path, value in {**(changes or {}), **grid}.items()},
         "trials": [trial.digest for trial in request.trials],
-        "started": began,
-        "seconds": None,
     }
 
 
@@ -200,28 +202,42 @@ def _entry(request: Request, grid: Mapping[str, Any], changes, command: str, beg
 
 
 def preview(
-    request: Request, store: Store, *, group: int | None = None, retry_failed: bool = False, workers: int | None = None
+    request: Request,
+    store: Store,
+    *,
+    group: int | None = None,
+    retry_failed: bool = False,
+    workers: int | None = None,
+    progress: Silent | None = None,
 ) -> dict[str, Any]:
     """How many trials and programs, what they take of memory, and how long stored trials of the kind took."""
     from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
-    left, failed = request.left(store, retry_failed)
-    width = widths(request.group, group)
-    missing = {trial.digest for trial in left}
-    groups = plan(left, lambda trial: trial.digest not in missing and store.has(trial), width)
+    peek, failed = store.peeks(), 0
+
+    def stored(trial: Trial) -> bool:
+        nonlocal failed
+        found = peek(trial)
+        if found is not None and found.status == FAILED and trial.experiment.name == request.experiment.name:
+            failed += not retry_failed
+            return not retry_failed
+        return is_result(found)
+
+    left, everything = tally(watched(request.trials, len(request.trials), "looking", progress), stored)
+    groups = everything.groups(widths(request.group, group))
     needed = largest_group(groups)
-    room, total = device_bytes(), seconds(left, store)
+    room, total, to_run = device_bytes(), seconds(left, store), sum(left.count.values())
     return {
         "experiment": request.experiment.name,
         "preset": request.preset,
         "grid": {axis.path: list(axis.values) for axis in request.axes},
         "trials": len(request.trials),
-        "stored": len(request.trials) - len(left) - failed,
+        "stored": len(request.trials) - to_run - failed,
         "failed before": failed,
-        "to run": len(left),
-        "programs": len({each.trials[0].program_key for each in groups}),
-        "groups": len(groups),
-        "group width": max((each.width for each in groups), default=None),
+        "to run": to_run,
+        "programs": len(groups),
+        "groups": sum(count for _, _, count in groups),
+        "group width": max((width for _, width, _ in groups), default=None),
         "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
         "megabytes of the device": None if room is None else round(room / 1e6),
         "seconds (from stored trials)": None if total is None else round(total / (workers or 1), 1),

@@ -1,14 +1,17 @@
 """What a store no longer needs: checkpoints of work that is done or can never go on, and what dead processes left."""
 
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stairwise.lab import registry
 from stairwise.lab.config import ConfigError
 from stairwise.lab.execute import source_hash
-from stairwise.lab.files import abandoned, entries, remove
+from stairwise.lab.files import StoreError, abandoned, entries, remove
+from stairwise.lab.segment import NAME
 from stairwise.lab.store import Store
+from stairwise.lab.stored import DIGEST, is_result, open_trial
 
 
 @dataclass(frozen=True)
@@ -26,27 +29,57 @@ class Litter:
 
 def litter(store: Store) -> list[Litter]:
     """Everything that `clean` would remove."""
-    scratch = [path for path in entries(store.root / "tmp") if abandoned(path)]
-    return [*_checkpoints(store), *(Litter(path, "left by a process that has ended") for path in scratch)]
+    left = [path for path in entries(store.root / "tmp") if abandoned(path)]
+    old = [path for path in entries(store.root / "index") if not NAME.fullmatch(path.name)]
+    return [
+        *(Litter(path, why) for path in entries(store.root / "checkpoints") if (why := _needless(store, path))),
+        *(Litter(path, "left by a process that has ended") for path in left),
+        *(Litter(path, "not of the index that this version keeps") for path in old),
+    ]
 
 
-def _checkpoints(store: Store) -> Iterator[Litter]:
-    stored = {path.name for path in store.index().places(None)}
-    for path in entries(store.root / "checkpoints"):
-        found = store.checkpoint(path.stem).peek() if path.suffix == ".safetensors" else None
-        if found is None:
-            yield Litter(path, "not a checkpoint")
-            continue
-        owner = found.get("owner") or {}
-        if not owner:
-            yield Litter(path, "its trials are unknown")
-        elif set(owner["trials"]) <= stored:
-            yield Litter(path, f"its trials of {owner['experiment']} are stored")
-        elif _other_code(owner):
-            yield Litter(path, f"made by other code than {owner['experiment']} has now")
+def foreign(store: Store) -> list[Path]:
+    """What lies among the checkpoints and is none by its name; nobody removes it."""
+    return [path for path in entries(store.root / "checkpoints") if not _is_ours(path)]
 
 
-def _other_code(owner: dict) -> bool:
+def _is_ours(path: Path) -> bool:
+    return path.suffix == ".safetensors" and DIGEST.fullmatch(path.stem) is not None and path.is_file()
+
+
+def _needless(store: Store, path: Path) -> str | None:
+    """Why a checkpoint can go."""
+    if not _is_ours(path):
+        return None
+    found = store.checkpoint(path.stem).peek()
+    if found is None:
+        return "damaged"
+    owner = found.get("owner")
+    if not isinstance(owner, dict) or not owner:
+        return "its trials are unknown"
+    if _alive(path, owner):
+        return None
+    if all(_is_stored(store, owner["experiment"], digest) for digest in owner["trials"]):
+        return f"its trials of {owner['experiment']} are stored"
+    return f"made by other code than {owner['experiment']} has now" if _other_code(owner) else None
+
+
+def _alive(path: Path, owner: dict[str, Any]) -> bool:
+    """Whether the process that wrote the checkpoint may still be at work: it may run a stored trial again."""
+    with suppress(OSError):
+        return "process" in owner and not abandoned(path, owner["process"])
+    return False
+
+
+def _is_stored(store: Store, experiment: str, digest: str) -> bool:
+    """Whether the trial has a result: the record of a failure, which may be tried again, is none."""
+    try:
+        return is_result(open_trial(store.root / "trials" / experiment / digest))
+    except StoreError:
+        return False
+
+
+def _other_code(owner: dict[str, Any]) -> bool:
     try:
         return source_hash(registry.experiment(owner["experiment"])) != owner["source_hash"]
     except ConfigError:  # a plug-in that is not installed here may be elsewhere

@@ -9,6 +9,7 @@ from stairwise import compiler
 from stairwise.extras import EXTRAS, install, installed
 from stairwise.lab import provenance, registry
 from stairwise.lab.execute import device, prepare_jax
+from stairwise.lab.progress import for_terminal
 from stairwise.lab.store import Store
 
 
@@ -37,8 +38,15 @@ def facts(root: str | None) -> dict[str, Any]:
         "plug-ins": _plug_ins(),
         "machine": provenance.machine(),
         "extras": {extra: "installed" if installed(extra) else f"absent: {install(extra)}" for extra in EXTRAS},
-        "store": {"folder": str(store.root), "trials": len(store.glance()), "damaged": len(store.damaged())},
+        "store": _store(store),
     }
+
+
+def _store(store: Store) -> dict[str, Any]:
+    """How much is in the store; every byte of it is read again."""
+    damaged = {path for path, _ in store.damaged(progress=for_terminal())}
+    trials = sum(path not in damaged for path in store.index().places(None))
+    return {"folder": str(store.root), "trials": trials, "damaged": len(damaged)}
 
 
 def _half_precision_error() -> float:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from stairwise.lab.config import Config, ConfigError, leaves
+from stairwise.lab import manifest, registry
+from stairwise.lab.config import Config, ConfigError, leaves, unknown_field
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
-from stairwise.report.words import flat, seconds_of
+from stairwise.report.words import flat, inner, seconds_of
 
 # what run.json says about the ending and the files, not about how the trial was made
 STATUSES = ("finished", "reached", "censored", "diverged", "failed")  # of trials
@@ -148,8 +149,6 @@ class Filter:
         """From a command line's words."""
         if last is not None and last < 1:
             raise ConfigError(f"last={last} must be at least 1")
-        if preset is not None and (status or where):
-            raise ConfigError(f"preset={preset} selects runs; status and where select trials")
         if status is not None and status not in STATUSES:
             raise ConfigError(f"status={status} must be one of {', '.join(STATUSES)}")
         pairs = []
@@ -170,9 +169,47 @@ class Filter:
         return bool(self.status or self.where)
 
     def run(self, run: StoredRun) -> bool:
-        named = self.name is None or f"{run.experiment}/".startswith(f"{self.name}/")
-        recent = self.since is None or (isinstance(run.started, (int, float)) and run.started >= self.since)
-        return named and recent and self.preset in (None, run.preset)
+        recent = self.since is None or run.started >= self.since
+        return self._named(run.experiment) and recent and self.preset in (None, run.preset)
+
+    def _named(self, experiment: str) -> bool:
+        return self.name is None or f"{experiment}/".startswith(f"{self.name}/")
+
+    def check(self, store: Store) -> None:
+        """ConfigError where a paper, preset or field is wanted that neither a paper declares nor the store has."""
+        if self.name is not None or self.preset is not None:
+            self._check_names(store)
+        if self.where:
+            self._check_fields(store)
+
+    def _check_names(self, store: Store) -> None:
+        declared = {
+            f"{paper['id']}/{each['id']}": each["presets"]
+            for paper in manifest.manifests()
+            for each in paper["experiments"]
+        }
+        runs = store.runs()
+        if not any(map(self._named, [*declared, *(run.experiment for run in runs)])):
+            stored = {record.experiment for record in store.glances()}
+            if not any(map(self._named, stored)):
+                known = sorted({name.partition("/")[0] for name in [*declared, *stored]})
+                raise ConfigError(f"unknown paper or experiment: {self.name} (papers: {', '.join(known)})")
+        presets = {preset for name, own in declared.items() if self._named(name) for preset in own}
+        presets |= {run.preset for run in runs if self._named(run.experiment)}
+        if self.preset is not None and self.preset not in presets:
+            raise ConfigError(f"preset={self.preset} must be one of {', '.join(sorted(presets))}")
+
+    def _check_fields(self, store: Store) -> None:
+        known = {"seed", "arm"}
+        for record in store.glances(self.name):
+            known |= flat(record.config_dict).keys()
+            if all(path in known for path, _ in self.where):
+                return
+        declared = [each for paper in registry.papers() for each in paper.experiments if self._named(each.name)]
+        known |= {leaf.path for each in declared for leaf in leaves(each.Config())}
+        for path, _ in self.where:
+            if path not in known:
+                raise ConfigError(f"where: {unknown_field(path, sorted(known))}")
 
     def trial(self, record: StoredTrial) -> bool:
         if self.status not in (None, record.status) or (self.since or 0) > (started_of(record) or 0):
@@ -204,7 +241,7 @@ def _same(value: Any, text: str) -> bool:
 
 
 def started_of(record: StoredTrial) -> float | None:
-    found = flat(record.run).get("timing.started")
+    found = inner(record.run, "timing", "started")
     return found if isinstance(found, (int, float)) else None
 
 
@@ -342,9 +379,13 @@ def _one(values: list[Any] | None) -> Any:
 
 
 def finite(data: Any) -> Any:
-    """The data with NaN and infinities as None: JSON has no other word for them."""
+    """The data with NumPy's numbers as Python's, and NaN and infinities as None: JSON has no other word for them."""
+    if isinstance(data, str) or data is None:
+        return data
     if isinstance(data, Mapping):
         return {name: finite(value) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
         return [finite(value) for value in data]
+    if hasattr(data, "tolist"):  # NumPy's numbers and arrays
+        return finite(data.tolist())
     return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -5,14 +5,22 @@ from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from stairwise.lab.files import StoreError
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.listing import Filter, difference, run_data, runs_listing, trial_data
-from stairwise.report.terminal import cells, heading, new_table, open_console, print_json, print_pairs, print_rows
+from stairwise.report.terminal import (
+    cells,
+    heading,
+    new_table,
+    open_console,
+    print_json,
+    print_pairs,
+    print_rows,
+    print_table,
+)
 from stairwise.report.words import device_of, duration, flat, moment, number, plain, seconds_of
 
 
@@ -30,7 +38,7 @@ def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
             *cells([row["id"], row["experiment"], row["preset"], len(row["trials"])]),
             *cells([moment(row["started"]), took, row["command"]]),
         )
-    _print_or_say(table, rows, f"no runs{_of(chosen)} in the store {store.root}")
+    open_console().print(table if rows else Text(plain(f"no runs{_of(chosen)} in the store {store.root}")))
     _name_damaged(store)
 
 
@@ -38,15 +46,18 @@ def trials_table(store: Store, wanted: Filter | str | None = None) -> None:
     """What is stored, one line a trial."""
     chosen = wanted if isinstance(wanted, Filter) else Filter(wanted)
     records = chosen.trials(store)
-    table = new_table(
-        "trial", "experiment", "arm", "seed", "status", "took", "device", right=("seed", "took"), wrap=("arm", "device")
-    )
-    for record in records:
-        table.add_row(
-            *cells([record.digest, record.experiment, record.arm, record.seed, record.status]),
-            *cells([duration(seconds_of(record.run)), device_of(record.run)]),
+    columns = ("trial", "experiment", "arm", "seed", "status", "took", "device")
+    rows = [
+        (
+            *(record.digest, record.experiment, record.arm, record.seed, record.status),
+            *(duration(seconds_of(record.run)), device_of(record.run)),
         )
-    _print_or_say(table, records, f"no trials{_of(chosen)} in the store {store.root}")
+        for record in records
+    ]
+    if rows:
+        print_table(open_console(), columns, rows, right=("seed", "took"), wrap=("arm", "device"))
+    else:
+        open_console().print(Text(plain(f"no trials{_of(chosen)} in the store {store.root}")))
     _name_damaged(store)
 
 
@@ -60,11 +71,6 @@ def _name_damaged(store: Store) -> None:
 def _of(chosen: Filter) -> str:
     kind = " of this kind" if chosen != Filter(chosen.name) else ""
     return f"{kind} of {chosen.name}" if chosen.name else kind
-
-
-def _print_or_say(table: Table, rows: Sequence[Any], otherwise: str) -> None:
-    console = open_console()
-    console.print(table if rows else Text(plain(otherwise)))
 
 
 def show(found: StoredTrial | StoredRun, store: Store, as_json: bool = False) -> None:

@@ -1,7 +1,7 @@
 """What `stairwise run` says before and after: the plan, and the results over seeds."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,11 @@ import numpy as np
 
 from stairwise.lab.api import Result
 from stairwise.lab.contract import Experiment, Trial
-from stairwise.lab.plan import plan as plan_groups
+from stairwise.lab.plan import Tally, tally
+from stairwise.lab.progress import for_terminal, watched
 from stairwise.lab.store import Store
+from stairwise.lab.stored import is_result
+from stairwise.report.terminal import print_json
 from stairwise.report.words import device_of
 
 MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have been run, and what they took
@@ -22,25 +25,34 @@ def dry_run(
     """How many trials and programs, how many are stored, the memory they need, and what such a run cost last time."""
     from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
-    missing = [trial for trial in trials if not store.has(trial)]
-    chosen = experiment.preset(preset)
-    groups = plan_groups(missing, store.has, widths(chosen.group, group))
-    needed, room, total = largest_group(groups), device_bytes(), seconds(missing, store)
+    chosen, peek, asked = experiment.preset(preset), store.peeks(), Tally()
+
+    def stored(trial: Trial) -> bool:
+        return is_result(peek(trial))
+
+    def all_of_them() -> Iterator[Trial]:
+        for trial in watched(trials, len(trials), "planning", for_terminal()):
+            asked.add(trial)
+            yield trial
+
+    missing, everything = tally(all_of_them(), stored)
+    needed = largest_group(everything.groups(widths(chosen.group, group)))
+    room, total = device_bytes(), seconds(missing, store)
     plan = {
         "experiment": experiment.name,
         "preset": preset,
         "trials": len(trials),
-        "stored": len(trials) - len(missing),
-        "programs": len({trial.program_key for trial in missing}),
+        "stored": len(trials) - sum(missing.count.values()),
+        "programs": len(missing.first),
         "group on a GPU": chosen.group,
         "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
         "megabytes of the device": None if room is None else round(room / 1e6),
         "seconds (from stored trials)": None if total is None else round(total, 1),
-        "last time": last_time(experiment, preset, trials, store),
+        "last time": last_time(experiment, preset, list(asked.first.values()), store),
         "predicted hours": chosen.hours,
     }
     if as_json:
-        print(json.dumps(plan, indent=1))
+        print_json(plan)
     else:
         width = max(map(len, plan))
         print("\n".join(f"{name:{width}}  {'unknown' if value is None else value}" for name, value in plan.items()))
@@ -79,7 +91,8 @@ def final_metrics(result: Result) -> list[dict[str, Any]]:
     for arm, records in arms.items():
         for name in records[0].names():
             values = [record.final(name) for record in records if name in record.names()]
-            low, middle, high = np.quantile(values, [0, 0.5, 1])
+            with np.errstate(invalid="ignore"):  # between infinities lies NaN
+                low, middle, high = np.quantile(values, [0, 0.5, 1])
             rows.append(
                 {"arm": arm, "metric": name, "median": middle, "lowest": low, "highest": high, "seeds": len(values)}
             )
@@ -92,7 +105,7 @@ def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> No
     statuses = [record.status for record in result.records]
     if as_json:
         trials = [{"digest": r.digest, "arm": r.arm, "seed": r.seed, "status": r.status} for r in result.records]
-        print(json.dumps({"experiment": result.experiment.name, "trials": trials, "final": rows}, indent=1))
+        print_json({"experiment": result.experiment.name, "trials": trials, "final": rows})
         return
     print(f"{result.experiment.name}: {len(statuses)} trials in {seconds:.1f} s")
     for status in sorted(set(statuses) - {"finished"}):

@@ -3,9 +3,13 @@
 import csv
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from stairwise.lab.board import label
+from stairwise.lab.config import ConfigError
 from stairwise.lab.sweep import Sweep
 from stairwise.lab.tidy import Litter
 from stairwise.report.listing import finite
@@ -64,7 +68,8 @@ def summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
 
 def answer(table: Any, form: str) -> None:
     """A query's result as a table, as CSV or as JSON."""
-    rows = table.to_pylist()
+    columns = {name: _shown(name, table[name]) for name in table.column_names}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if form == "json":
         print_json(finite(rows))
     elif form == "csv":
@@ -77,9 +82,18 @@ def answer(table: Any, form: str) -> None:
         print(f"no rows (columns: {', '.join(table.column_names)})")
 
 
-def litter(found: Sequence[Litter], root: Any) -> None:
-    """What can go, and how much room it takes."""
+def _shown(name: str, column: Any) -> list[Any]:
+    try:
+        return column.to_pylist()
+    except (OverflowError, ValueError):  # Python's dates end with the year 9999
+        raise ConfigError(f'query: column {name} has a time that cannot be shown; "{name}"::varchar can') from None
+
+
+def litter(found: Sequence[Litter], foreign: Sequence[Path], root: Path) -> None:
+    """What can go, and how much room it takes; what is not the store's, and stays."""
     console = open_console()
     for each in found:
         heading(console, f"{each.bytes / 1e6:9.2f} MB", f"{each.path.relative_to(root)}: {each.why}")
+    for path in foreign:
+        console.print(Text(plain(f"{path.relative_to(root)}: not a checkpoint, left alone")))
     print(f"{len(found)} files or folders, {sum(each.bytes for each in found) / 1e6:.2f} MB")

@@ -12,6 +12,7 @@ from rich.text import Text
 from stairwise.report.words import is_number, number, plain
 
 UNBOUNDED = 100_000  # columns
+MANY = 500  # rows
 
 
 class Lines(Console):
@@ -36,6 +37,24 @@ def new_table(*columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()
         justify = "right" if name in right else "left"
         table.add_column(name, justify=justify, no_wrap=name not in wrap, overflow="fold")
     return table
+
+
+def print_table(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[str] = (), wrap=()
+) -> None:
+    """Rows under the names of their columns; very many are written line by line, without regard to a terminal."""
+    texts = [[plain(value) for value in row] for row in rows]
+    if len(rows) <= MANY:
+        table = new_table(*columns, right=right, wrap=wrap)
+        for row in texts:
+            table.add_row(*map(Text, row))
+        console.print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    for row in [columns, *texts]:
+        padded = zip(row, widths, columns, strict=True)
+        line = "  ".join(text.rjust(width) if name in right else text.ljust(width) for text, width, name in padded)
+        console.file.write(f"{line.rstrip()}\n")
 
 
 def cells(values: Iterable[Any], style: str = "") -> list[Text]:
@@ -71,10 +90,8 @@ def print_rows(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     columns = list(dict.fromkeys(name for row in rows for name in row))
     numbers = [name for name in columns if all(is_number(row[name]) for row in rows if row.get(name) is not None)]
     titles = {name: plain(name) for name in columns}
-    table = new_table(*titles.values(), right=[titles[name] for name in numbers], wrap=list(titles.values()))
-    for row in rows:
-        table.add_row(*cells(_short(row.get(name, "")) for name in columns))
-    console.print(table)
+    values = [[_short(row.get(name, "")) for name in columns] for row in rows]
+    print_table(console, [*titles.values()], values, right=[titles[name] for name in numbers], wrap=[*titles.values()])
 
 
 def _short(value: Any) -> Any:

@@ -111,20 +111,26 @@ def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def inner(data: Mapping[str, Any], group: str, name: str) -> Any:
+    """A field of a nested group; None where there is none."""
+    found = data.get(group)
+    return found.get(name) if isinstance(found, dict) else None
+
+
 def seconds_of(run: Mapping[str, Any]) -> float:
     """What a trial cost: its share of its group's time; 0 where run.json does not say."""
-    cost: Any = flat(run).get("timing.seconds_per_trial")
+    cost = inner(run, "timing", "seconds_per_trial")
     return float(cost) if is_number(cost) and math.isfinite(cost) else 0.0
 
 
 def device_of(run: Mapping[str, Any]) -> str:
     """The kind of device, and of processor where the device is the CPU."""
-    facts = flat(run)
-    device = facts.get("device.kind", facts.get("device", "unknown"))
-    if device == "cpu" and facts.get("machine.processor"):
-        cores = facts.get("machine.cores")
-        return plain(f"CPU, {facts['machine.processor']}" + (f", {cores} cores" if cores else ""))
-    return plain(device)
+    device = run.get("device", "unknown")
+    kind = device.get("kind", "unknown") if isinstance(device, dict) else device
+    processor, cores = inner(run, "machine", "processor"), inner(run, "machine", "cores")
+    if kind == "cpu" and processor:
+        return plain(f"CPU, {processor}" + (f", {cores} cores" if cores else ""))
+    return plain(kind)
 
 
 def versions_of(run: Mapping[str, Any]) -> str:

@@ -78,17 +78,11 @@ def read(store: Store) -> Shelf:
     return Shelf(
         registry.papers(),
         records,
-        [run for run in store.runs() if _is_a_run(run)],
+        store.runs(),
         verdicts,
         [*places, *unreadable],
         len(entries(store.root / "damaged")),
     )
-
-
-def _is_a_run(run: StoredRun) -> bool:
-    """Its seal is whole; but was it this program that sealed it?"""
-    names = isinstance(run.experiment, str) and isinstance(run.preset, str)
-    return names and isinstance(run.trials, list) and all(isinstance(digest, str) for digest in run.trials)
 
 
 def source_hashes(paper: Paper) -> tuple[str | None, frozenset[str]]:
