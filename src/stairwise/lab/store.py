@@ -4,6 +4,7 @@ trials/<paper>/<experiment>/<digest>/    a trial, see `record`
 runs/<id>.json                           what a command asked for: a list of trial digests
 verdicts/<paper>/<claim>/<digest>.json   what a claim's check found at one config
 checkpoints/<digest>.safetensors         unfinished work
+reserved/<digest>                        which process is at work on the trial, see `sharing`
 damaged/                                 trial folders that were found damaged and have been replaced
 index/                                   a copy of what the trials say, to list thousands at once, see `index`
 identity                                 a random word, by which machines that share the folder know it

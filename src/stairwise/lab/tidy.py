@@ -8,6 +8,7 @@ from stairwise.lab import registry
 from stairwise.lab.config import ConfigError
 from stairwise.lab.execute import source_hash
 from stairwise.lab.files import abandoned, entries, remove
+from stairwise.lab.sharing import ended
 from stairwise.lab.store import Store
 
 
@@ -27,7 +28,8 @@ class Litter:
 def litter(store: Store) -> list[Litter]:
     """Everything that `clean` would remove."""
     scratch = [path for path in entries(store.root / "tmp") if abandoned(path)]
-    return [*_checkpoints(store), *(Litter(path, "left by a process that has ended") for path in scratch)]
+    why = "left by a process that has ended"
+    return [*_checkpoints(store), *(Litter(path, why) for path in [*scratch, *ended(store)])]
 
 
 def _checkpoints(store: Store) -> Iterator[Litter]:
