@@ -78,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
     sweep.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
     sweep.add_argument("--cluster", help="local:N, tcp://HOST:PORT or slurm (default: this process)")
     sweep.add_argument("--cluster-config", metavar="FILE", help="TOML file with the options of --cluster slurm")
-    sweep.add_argument("--cluster-timeout", type=float, default=10.0, help="seconds to wait for a scheduler (10)")
+    sweep.add_argument(
+        "--cluster-timeout", type=float, help="seconds to wait for a scheduler (10) and for workers (for ever)"
+    )
     sweep.add_argument("--writer", default="workers", help="who writes to the store: workers (default) or client")
     sweep.add_argument("--save-every", type=float, default=10.0, help="seconds between checkpoints (default: 10)")
     sweep.add_argument("--dry-run", action="store_true", help="show the plan, and stop")

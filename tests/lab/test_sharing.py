@@ -79,10 +79,10 @@ def test_what_is_no_shard_is_refused(text):
 
 
 @pytest.mark.parametrize("command", [["run", "selection/online"], ["sweep", "selection/online"], ["verify"]])
-def test_every_command_refuses_what_is_no_shard_in_one_line_and_makes_no_store(command, capsys, tmp_path, text="3/2"):
+def test_every_command_refuses_what_is_no_shard_in_one_line_and_makes_no_store(command, capsys, tmp_path):
     grid = ["--grid", "learning_rate=1"] if command[0] == "sweep" else []
-    assert main([*command, *grid, f"--shard={text}", "--store", str(tmp_path / "store")]) == 2
-    assert capsys.readouterr().err == f"stairwise: shard={text} must be i/n with 1 <= i <= n\n"
+    assert main([*command, *grid, "--shard=3/2", "--store", str(tmp_path / "store")]) == 2
+    assert capsys.readouterr().err == "stairwise: shard=3/2 must be i/n with 1 <= i <= n\n"
     assert not (tmp_path / "store").exists()
 
 

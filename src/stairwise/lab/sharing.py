@@ -186,6 +186,11 @@ class Reservations:
         return time.monotonic() - self.heard[mark][1] > EXPIRY_SECONDS
 
 
+def seen(store: Store, mark: str) -> bool:
+    """Whether this is the store, and not a copy, in which the process with this mark works."""
+    return bool(SCRATCH_NAME.fullmatch(mark)) and (store.root / "tmp" / mark).exists()
+
+
 def ended(store: Store) -> list[Path]:
     """The reservations whose process has ended, or has not been heard of for an hour."""
     return [path for path in entries(_folder(store)) if _over(path, store.root / "tmp")]
@@ -300,5 +305,9 @@ class Work:
 
     def _by_another(self, trial: Trial) -> None:
         del self.left[trial.digest]
-        self.meanwhile += 1
+        if trial.digest in self.reservations.own:  # by one of our workers, before their scheduler was lost
+            self.here += 1
+            self.reservations.release([trial.digest])
+        else:
+            self.meanwhile += 1
         self.progress.finished(trial.label, "stored by another process")

@@ -130,7 +130,7 @@ def sweep(
     best: str | None = None,
     cluster: str | None = None,
     cluster_config: str | None = None,
-    cluster_timeout: float = 10.0,
+    cluster_timeout: float | None = None,
     writer: str = "workers",
     progress: Silent | None = None,
     command: str | None = None,
@@ -158,7 +158,9 @@ def sweep(
     def work(stop: threading.Event) -> Sweep:
         began = time.time()
         if remote is not None:
-            remote.connect(request.experiment, stop)  # before anything is written
+            reader = store if isinstance(store, Store) else Store.open(store, create=False)
+            count = lambda: len(request.left(reader, retry_failed)[0])  # noqa: E731
+            remote.connect(request.experiment, stop, board, count)  # before anything is written
         try:
             opened = store if isinstance(store, Store) else Store.open(store)
             left, _ = request.left(opened, retry_failed)
