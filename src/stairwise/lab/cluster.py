@@ -270,7 +270,14 @@ def _why(error: Exception) -> str:
 
 def _quieten() -> None:
     """Dask's own tracebacks (a scheduler that has died, say) add nothing to what is said here."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client", "tornado", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").addFilter(_not_of_dask)  # adding it again changes nothing
+
+
+def _not_of_dask(record: logging.LogRecord) -> bool:
+    said = record.getMessage()  # names the coroutine and its file
+    return "distributed" not in said and "tornado" not in said
 
 
 def _jobqueue() -> Any:
