@@ -4,7 +4,7 @@ import logging
 import sys
 from typing import Any
 
-import dask
+from dask.config import set as configure
 from distributed import Nanny, Scheduler, Security, SpecCluster, Status, Worker
 
 HOST = "127.0.0.1"
@@ -31,7 +31,7 @@ def start(workers: int) -> SpecCluster:
     """A scheduler in this process and `workers` processes of one thread each."""
     # workers see the same cores and settings as this process, so that they give the same bits; one that takes long to
     # start again is not given up
-    dask.config.set({"distributed.nanny.pre-spawn-environ": {}, "distributed.deploy.lost-worker-timeout": "5m"})
+    configure({"distributed.nanny.pre-spawn-environ": {}, "distributed.deploy.lost-worker-timeout": "5m"})
     if TRACKER_WARNINGS not in sys.warnoptions:
         sys.warnoptions.append(TRACKER_WARNINGS)  # given on to the processes that multiprocessing starts
     common = {"host": HOST, "protocol": "tls://", "security": Security.temporary()}
@@ -42,7 +42,6 @@ def start(workers: int) -> SpecCluster:
         workers=dict.fromkeys(range(workers), worker),
         worker=worker,
         security=common["security"],
-        silence_logs=logging.CRITICAL,
     )
 
 
@@ -56,4 +55,5 @@ def keep_up(cluster: SpecCluster) -> None:
         if len(cluster.workers) < len(cluster.worker_spec):
             cluster.scale(len(cluster.worker_spec))
 
-    cluster.loop.add_callback(reopen)
+    loop: Any = cluster.loop
+    loop.add_callback(reopen)

@@ -264,8 +264,10 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
         return Row(claim, Verdict("skipped", note=note), 0.0, sizes)
     if missing:
         group = trials[0].experiment.preset(preset).group
+        quiet = Silent()  # the display counts claims, not trials
+        quiet.warn = progress.warn
         try:
-            execute(trials, store, preset_group=group, progress=Silent(), stop=stop)
+            execute(trials, store, preset_group=group, progress=quiet, stop=stop)
         except ConfigError as error:  # it needs something that is not here, such as a data set
             return Row(claim, Verdict("skipped", note=str(error)), 0.0, sizes)
     verdict = claim.judge([store.read(trial) for trial in trials])
