@@ -310,6 +310,16 @@ def test_workers_that_die_before_they_run_a_trial_end_no_sweep(connected, tmp_pa
         job._asked(misbehaving.die_at_first, str(tmp_path / "width"), 1000)
 
 
+def test_a_worker_of_this_machine_that_dask_has_given_up_is_started_anew(connected):
+    configure = pytest.importorskip("dask.config").set
+    with configure({"distributed.deploy.lost-worker-timeout": "0.1s"}):  # less than a worker takes to start again
+        os.kill(connected.client.submit(os.getpid, pure=False).result(timeout=60), signal.SIGKILL)
+        wait_until(lambda: not connected.client.nthreads())
+        time.sleep(1)
+    connected.threads = 0
+    wait_until(lambda: connected.watch(threading.Event(), Silent(), lambda: 1))
+
+
 # --- who can talk to the workers of this machine ----------------------------------------------------------------------
 
 STRANGER = """

@@ -46,7 +46,7 @@ def start(workers: int) -> SpecCluster:
 
 
 def keep_up(cluster: SpecCluster) -> None:
-    """Start workers anew whose nanny has ended: Dask does it for one that dies, not for one that dies as it starts."""
+    """Start workers anew that Dask has given up: those that took long to come back, or failed as they started."""
 
     def reopen() -> None:
         ended = [name for name, nanny in cluster.workers.items() if nanny.status in (Status.closed, Status.failed)]
