@@ -61,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--group", type=int, help="trials per compiled program (default: 1 on a CPU, the preset's on a GPU)"
     )
+    _shard(run, "trials")
     run.add_argument("--save-every", type=float, default=10.0, help="seconds between checkpoints (default: 10)")
     run.add_argument("--dry-run", action="store_true", help="say what would run, and stop")
 
@@ -73,11 +74,14 @@ def parser() -> argparse.ArgumentParser:
     _preset(sweep)
     sweep.add_argument("--seeds", type=int, help="how many seeds (default: the preset's)")
     sweep.add_argument("--group", type=int, help="trials per compiled program (default: from preset and device)")
+    _shard(sweep, "trials")
     sweep.add_argument("--best", metavar="METRIC", help="what the best is best at: METRIC or max:METRIC")
     sweep.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
     sweep.add_argument("--cluster", help="local:N, tcp://HOST:PORT or slurm (default: this process)")
     sweep.add_argument("--cluster-config", metavar="FILE", help="TOML file with the options of --cluster slurm")
-    sweep.add_argument("--cluster-timeout", type=float, default=10.0, help="seconds to wait for a scheduler (10)")
+    sweep.add_argument(
+        "--cluster-timeout", type=float, help="seconds to wait for a scheduler (10) and for workers (for ever)"
+    )
     sweep.add_argument("--writer", default="workers", help="who writes to the store: workers (default) or client")
     sweep.add_argument("--save-every", type=float, default=10.0, help="seconds between checkpoints (default: 10)")
     sweep.add_argument("--dry-run", action="store_true", help="show the plan, and stop")
@@ -88,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     verify.add_argument("--run", action="store_true", help="run the trials that empirical claims need")
     verify.add_argument("--fresh", action="store_true", help="check again what the store has a verdict for")
     verify.add_argument("--seed", type=int, default=0, help="seed of the checks' random draws")
+    _shard(verify, "checks")
     verify.add_argument("--dry-run", action="store_true", help="check the request, and stop")
     verify.add_argument("--details", action="store_true", help="print each verdict's table")
     _preset(verify)
@@ -228,6 +233,10 @@ def _bench(command: argparse.ArgumentParser) -> None:
 
 def _preset(command: argparse.ArgumentParser) -> None:
     command.add_argument("--preset", default="quick", help="quick, gpu or paper (default: quick)")
+
+
+def _shard(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument("--shard", metavar="I/N", help=f"only part I of N of the {what} (job arrays, CI matrices)")
 
 
 def split_fields(arguments: list[str], known: set[str]) -> tuple[list[str], dict[str, str]]:

@@ -54,7 +54,8 @@ def _run(options, fields) -> int:
 
     experiment = registry.experiment(options.target)
     _check_running(options)
-    trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
+    asked = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
+    _, trials = api.shard_of(options.shard, asked, options.group or experiment.preset(options.preset).group)
     if options.dry_run:
         return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, options.group)
     store = Store.open(options.store)
@@ -67,6 +68,7 @@ def _run(options, fields) -> int:
         fields,
         store=store,
         group=options.group,
+        shard=options.shard,
         progress=for_terminal(),
         command=command,
         save_every=options.save_every,
@@ -98,7 +100,8 @@ def _sweep(options, fields) -> int:
     if options.cluster is not None:
         cluster = Cluster.parse(options.cluster, options.cluster_config, options.cluster_timeout)
     if options.dry_run:
-        request = Request.of(options.target, grid, options.preset, options.seeds, fields, for_terminal())
+        sharing = {"shard": options.shard, "group": options.group, "progress": for_terminal()}
+        request = Request.of(options.target, grid, options.preset, options.seeds, fields, **sharing)
         chosen = {"group": options.group, "retry_failed": options.retry_failed, "progress": for_terminal()}
         found = preview(request, _reader(options), workers=cluster.workers if cluster else None, **chosen)
         script = cluster.job_script() if cluster is not None and cluster.kind == "slurm" else None
@@ -112,6 +115,7 @@ def _sweep(options, fields) -> int:
         options.seeds,
         fields,
         store=options.store,
+        shard=options.shard,
         group=options.group,
         retry_failed=options.retry_failed,
         best=options.best,
@@ -164,7 +168,7 @@ def _verify(options, fields) -> int:
     from stairwise.lab.manifest import check_name, manifests
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.store import Store
-    from stairwise.lab.verify import verify
+    from stairwise.lab.verify import unchecked, verify
     from stairwise.lab.worker import in_worker
     from stairwise.report import text
 
@@ -174,7 +178,8 @@ def _verify(options, fields) -> int:
     presets = {name: None for paper in manifests() for each in paper["experiments"] for name in each["presets"]}
     if options.preset not in presets:
         raise ConfigError(f"preset={options.preset} must be one of {', '.join(presets)}")
-    check = verify(options.targets, fields, tier=options.tier, preset=options.preset, plan_only=True)
+    asked = {"tier": options.tier, "preset": options.preset}
+    check = verify(options.targets, fields, **asked, shard=options.shard, plan_only=True)
     planned = [row.claim for row in check]  # bad input is refused here, before the store is made
     if options.dry_run:
         text.claims_table(list({claim.name: claim for claim in planned}.values()))
@@ -186,8 +191,8 @@ def _verify(options, fields) -> int:
             verify(
                 options.targets,
                 fields,
-                tier=options.tier,
-                preset=options.preset,
+                **asked,
+                shard=options.shard,
                 run=options.run,
                 fresh=options.fresh,
                 seed=options.seed,
@@ -201,6 +206,9 @@ def _verify(options, fields) -> int:
         _print_json([row.as_dict() for row in rows])
     else:
         text.ledger_table(rows, details=options.details)
+        if options.shard is not None:
+            left = unchecked(options.targets, fields, **asked, seed=options.seed, store=store)
+            print(f"shard {options.shard}: {left} checks of the whole request have no verdict in this store yet")
     return 1 if any(row.verdict.status == "fails" for row in rows) else 0
 
 

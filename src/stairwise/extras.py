@@ -6,7 +6,7 @@ import importlib.util
 EXTRAS = {
     "bench": ("torch",),
     "gpu": ("jax_cuda13_plugin",),
-    "cluster": ("distributed", "dask_jobqueue"),
+    "cluster": ("distributed", "dask_jobqueue", "cryptography"),
     "hf": ("torch", "transformers"),
     "query": ("duckdb",),
     "docs": ("mkdocs", "mkdocstrings", "nbclient"),

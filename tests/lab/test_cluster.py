@@ -1,6 +1,7 @@
 """Clusters without one: what is asked for is checked, the job script is as configured, tasks are JSON."""
 
 import json
+import shutil
 import threading
 from collections import deque
 
@@ -12,6 +13,7 @@ from stairwise.lab.config import ConfigError
 from stairwise.lab.job import Job
 from stairwise.lab.plan import Group
 from stairwise.lab.progress import Silent
+from stairwise.lab.sharing import Reservations, Work
 from stairwise.lab.store import Store
 from tests.lab.walking import PAPER
 
@@ -76,7 +78,8 @@ def test_an_option_that_slurm_clusters_do_not_have_is_one_line(tmp_path):
 
 def test_a_task_is_an_experiment_id_configs_and_seeds(tmp_path):
     trials = WALK.trials("quick", [4, 9])
-    task = json.loads(remote.describe_group(Group(tuple(trials), 8), None, save_every=1.0, topic="t"))
+    group, store = Group(tuple(trials), 8), Store.open(tmp_path)
+    task = json.loads(remote.describe_group(group, store, None, save_every=1.0, topic="t"))
     assert (task["experiment"], task["width"], task["store"]) == ("walking/walk", 8, None)
     assert [(member["config"]["rate"], member["arm"], member["seeds"]) for member in task["members"]] == [
         (0.1, "slow", [4, 9]),
@@ -90,8 +93,9 @@ class KilledWorker(Exception):
 
 def test_a_group_whose_workers_die_is_halved_until_the_trial_that_kills_them_is_alone_and_recorded(tmp_path):
     store = Store.open(tmp_path)
-    job = Job(None, store, "workers", 1, 4, Silent(), threading.Event(), 10.0, set())
+    job = Job(None, store, "mark", 1, 4, Silent(), threading.Event(), 10.0)
     bad, *others = WALK.trials("quick", [0, 1], {"rate": 0.1})
+    job.work = Work([bad, *others], Reservations(store), store.has, 4, Silent())
     groups = deque([Group((bad, *others), 4)])
     while groups:
         group = groups.popleft()
@@ -106,13 +110,16 @@ def test_a_group_whose_workers_die_is_halved_until_the_trial_that_kills_them_is_
         job._broken(OSError("no"), Group((bad,), 4))
 
 
-def test_a_store_is_known_by_a_word_that_stays(tmp_path):
+def test_a_worker_takes_no_copy_of_the_store_for_the_store(tmp_path):
     store = Store.open(tmp_path / "store")
-    assert store.read_identity() is None
-    word = store.identity()
-    assert len(word) == 32
-    assert store.identity() == Store.open(tmp_path / "store").read_identity() == word
-    assert Store.open(tmp_path / "other").identity() != word
+    shutil.copytree(store.root, tmp_path / "copy")
+    with Reservations(store) as reservations:
+        mark = reservations.mark.name
+        assert remote._shared_store([str(store.root), mark]) == store
+        assert remote._shared_store([str(tmp_path / "copy"), mark]) is None
+        assert remote._shared_store([str(store.root), "."]) is None
+    with Reservations(store):  # another sweep
+        assert remote._shared_store([str(store.root), mark]) is None
 
 
 def test_differing_packages_are_named_with_both_versions():

@@ -4,6 +4,7 @@ The test writes a folder with this module's entry point and puts it on the path 
 """
 
 import os
+import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,22 @@ def walk(config: Walk):
             when=at_the_gate,
         )
     ]
+
+
+def die_at_first(folder: str, deaths: int) -> str:
+    """Kills the worker that asks, some times; then answers."""
+    Path(folder, f"{os.getpid()}-{time.time_ns()}").touch()
+    if len(os.listdir(folder)) <= deaths:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def code_of_the_dying(name: str):
+    """As `remote.code_of`, on a worker that is killed while it is asked for the first time."""
+    from stairwise.lab import remote
+
+    die_at_first(os.environ[GATE], 1)
+    return remote.code_of(name)
 
 
 def count(config: Walk, seed: int) -> Outcome:

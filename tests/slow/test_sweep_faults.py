@@ -1,20 +1,33 @@
 """Sweeps in real processes, disturbed: no trial lost, none stored twice, the same table bit for bit as in quiet."""
 
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from stairwise.lab import registry, remote
+from stairwise.lab.cluster import Cluster
+from stairwise.lab.config import ConfigError
+from stairwise.lab.job import Job
+from stairwise.lab.progress import Silent
 from stairwise.lab.store import Store
+from tests.slow import misbehaving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 pytest.importorskip("distributed")
+pytest.importorskip("cryptography")
+psutil = pytest.importorskip("psutil")
 
 REPOSITORY = Path(__file__).parents[2]
 WALKS = ["misbehaving/walk", "--grid", "rate=0.1:0.4:0.1", "--seeds", "2"]  # eight trials of one program
@@ -41,10 +54,10 @@ def processes():
     """Starts processes and leaves none behind."""
     started: list[subprocess.Popen] = []
 
-    def start(*words: str, env: dict[str, str]) -> subprocess.Popen:
+    def start(*words: str, env: dict[str, str], cwd: Path = REPOSITORY) -> subprocess.Popen:
         command = [sys.executable, *words]
         process = subprocess.Popen(
-            command, cwd=REPOSITORY, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         started.append(process)
         return process
@@ -209,19 +222,170 @@ def test_a_scheduler_killed_and_started_again_is_found_again(environment, proces
     gate.open()
     start_scheduler(processes, environment, port)
     start_worker(processes, held, port, tmp_path / "again")
-    assert "lost the scheduler" in end(client)
+    said = end(client)
+    assert said.count("lost the scheduler") == 1
+    assert "Traceback" not in said
+    assert "exception" not in said
     assert table(tmp_path / "store") == walks
 
 
-def test_two_clients_on_one_sweep_and_store_leave_every_trial_once(environment, processes, tmp_path):
+def run_here(said: str) -> int:
+    """How many trials a sweep with --json has run itself."""
+    found = re.search(r'"run here": (\d+)', said)
+    assert found, said
+    return int(found[1])
+
+
+@pytest.mark.parametrize("where", [[], ["--cluster", "local:1"]])
+def test_two_clients_on_one_sweep_and_store_run_every_trial_once(environment, processes, tmp_path, where):
     expected = quiet(environment, processes, tmp_path / "quiet", *SELECTION)
-    both = [processes(*sweep(tmp_path / "store", *SELECTION), env=environment) for _ in range(2)]
-    for client in both:
-        end(client)
-    assert len(expected) == 8
+    both = [processes(*sweep(tmp_path / "store", *SELECTION, *where, "--json"), env=environment) for _ in range(2)]
+    assert sum(run_here(end(client)) for client in both) == len(expected) == 8
     assert table(tmp_path / "store") == expected
+    assert not list((tmp_path / "store" / "reserved").iterdir())
     assert not list((tmp_path / "store" / "tmp").iterdir())
     assert not list((tmp_path / "store").glob("damaged/*"))
+
+
+def test_one_of_two_clients_killed_leaves_its_trials_to_the_other(environment, processes, walks, gate, tmp_path):
+    words = [*sweep(tmp_path / "store", *WALKS), "--json"]
+    both = [processes(*words, env=environment | gate.settings) for _ in range(2)]
+    wait_until(lambda: len(set(gate.held())) == 2)
+    before = len(stored(tmp_path / "store"))
+    end_now(both[0])
+    gate.open()
+    assert run_here(end(both[1])) >= 8 - before
+    assert table(tmp_path / "store") == walks
+
+
+# --- clusters without workers, workers that die as they start ---------------------------------------------------------
+
+
+def test_a_sweep_without_a_worker_says_so_and_goes_on_when_one_comes(environment, processes, walks, gate, tmp_path):
+    port, held = free_port(), environment | gate.settings
+    start_scheduler(processes, environment, port)
+    worker = start_worker(processes, held, port, tmp_path / "first")
+    client = processes(*sweep(tmp_path / "store", *WALKS, "--cluster", f"tcp://127.0.0.1:{port}"), env=environment)
+    wait_until(gate.held, client)
+    end_now(worker)
+    time.sleep(8)
+    gate.open()
+    start_worker(processes, held, port, tmp_path / "second")
+    said = end(client)
+    assert re.search(r"waiting for a worker \([5-8] trials left\)", said), said
+    assert table(tmp_path / "store") == walks
+
+
+def test_a_scheduler_without_workers_is_given_up_after_the_time_that_was_given(environment, processes, tmp_path):
+    port = free_port()
+    start_scheduler(processes, environment, port)
+    words = [*sweep(tmp_path / "store", *WALKS, "--cluster", f"tcp://127.0.0.1:{port}"), "--cluster-timeout", "7"]
+    assert end(processes(*words, env=environment), status=2).splitlines() == [
+        "waiting for a worker (8 trials left)",
+        "stairwise: no worker for 7 s (8 trials left); what is finished is stored",
+    ]
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.fixture
+def connected(tmp_path, monkeypatch) -> Iterator[Cluster]:
+    """A worker of this machine that is killed while the client makes sure that it can be used."""
+    (tmp_path / "asked").mkdir()
+    monkeypatch.setenv(misbehaving.GATE, str(tmp_path / "asked"))
+    monkeypatch.setattr(remote, "code_of", misbehaving.code_of_the_dying)
+    cluster = Cluster.parse("local:1")
+    cluster.connect(registry.experiment("selection/online"), threading.Event(), Silent(), lambda: 1)
+    yield cluster
+    cluster.close()
+
+
+def test_workers_that_die_before_they_run_a_trial_end_no_sweep(connected, tmp_path, monkeypatch):
+    assert len(list((tmp_path / "asked").iterdir())) == 2  # killed, and asked again
+    (tmp_path / "width").mkdir()
+    job = Job(connected, None, None, 1, None, Silent(), threading.Event(), 10.0)
+    job.work = SimpleNamespace(left=())  # type: ignore[assignment]
+    assert job._asked(misbehaving.die_at_first, str(tmp_path / "width"), 5) == "alive"  # Dask gives up after four
+    monkeypatch.setattr("stairwise.lab.job.ATTEMPTS", 1)
+    with pytest.raises(ConfigError, match="workers die, one after another, before they run a trial"):
+        job._asked(misbehaving.die_at_first, str(tmp_path / "width"), 1000)
+
+
+def test_a_worker_of_this_machine_that_dask_has_given_up_is_started_anew(connected):
+    configure = pytest.importorskip("dask.config").set
+    with configure({"distributed.deploy.lost-worker-timeout": "0.1s"}):  # less than a worker takes to start again
+        os.kill(connected.client.submit(os.getpid, pure=False).result(timeout=60), signal.SIGKILL)
+        wait_until(lambda: not connected.client.nthreads())
+        time.sleep(1)
+    connected.threads = 0
+    wait_until(lambda: connected.watch(threading.Event(), Silent(), lambda: 1))
+
+
+# --- who can talk to the workers of this machine ----------------------------------------------------------------------
+
+STRANGER = """
+import sys, distributed
+for address, security in (("tcp", None), ("tls", distributed.Security.temporary())):
+    try:
+        client = distributed.Client(f"{address}://127.0.0.1:{sys.argv[1]}", timeout=3, security=security)
+        print("connected", client.run_on_scheduler(lambda: 1))
+    except (OSError, TimeoutError) as error:
+        print("refused")
+"""
+
+
+def test_workers_of_this_machine_answer_to_nobody_else_and_serve_no_pages(environment, processes, tmp_path):
+    gate = Gate(tmp_path / "gate", free=0)
+    words = sweep(tmp_path / "store", *WALKS, "--cluster", "local:1")
+    client = processes(*words, env=environment | gate.settings)
+    wait_until(gate.held, client)
+    family = [psutil.Process(client.pid), *psutil.Process(client.pid).children(recursive=True)]
+    ports = {
+        place.laddr.port: place.laddr.ip
+        for process in family
+        for place in process.net_connections("tcp")
+        if place.status == psutil.CONN_LISTEN
+    }
+    assert len(ports) == 3  # scheduler, nanny, worker
+    assert set(ports.values()) == {"127.0.0.1"}
+    assert 8787 not in ports
+    for port in ports:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as stranger:
+            stranger.sendall(b"GET /json/identity.json HTTP/1.0\r\n\r\n")
+            stranger.settimeout(5)
+            with suppress(OSError):
+                assert not stranger.recv(5).startswith(b"HTTP")
+        found = processes("-c", STRANGER, str(port), env=environment)
+        assert end(found).splitlines()[-2:] == ["refused", "refused"]
+    gate.open()
+    end(client)
+
+
+def test_ctrl_c_on_a_cluster_ends_with_the_command_that_goes_on(environment, processes, tmp_path):
+    gate = Gate(tmp_path / "gate", free=0)
+    words = sweep(tmp_path / "store", *WALKS, "--cluster", "local:2")
+    client = processes(*words, env=environment | gate.settings)
+    wait_until(gate.held, client)
+    client.send_signal(signal.SIGINT)
+    said = end(client, status=130)
+    assert said.splitlines()[-1].startswith("stairwise: stopped; what is finished is stored. Go on with: stairwise ")
+
+
+def test_a_worker_that_sees_a_copy_of_the_store_sends_its_results(environment, processes, walks, tmp_path):
+    for place in ("client", "worker"):
+        (tmp_path / place).mkdir()
+    here, there = (Path("/proc/self/cwd/store"), tmp_path / "worker" / "store")  # a path, and two folders
+    first = [*WALKS[:2], "rate=0.1", "--seeds", "1"]
+    end(processes(*sweep(here, *first), env=environment, cwd=tmp_path / "client"))
+    shutil.copytree(tmp_path / "client" / "store", there)
+    copied = table(there)
+    port = free_port()
+    start_scheduler(processes, environment, port)
+    worker = [*WORKER, f"tcp://127.0.0.1:{port}", "--local-directory", str(tmp_path / "scratch")]
+    processes(*worker, env=environment, cwd=tmp_path / "worker")
+    words = sweep(here, *WALKS, "--cluster", f"tcp://127.0.0.1:{port}")
+    end(processes(*words, env=environment, cwd=tmp_path / "client"))
+    assert table(tmp_path / "client" / "store") == walks
+    assert table(there) == copied
 
 
 # --- disks ------------------------------------------------------------------------------------------------------------

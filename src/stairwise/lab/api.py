@@ -2,23 +2,41 @@
 
 import os
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stairwise.lab import registry
 from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Experiment, Figure, Outcome, Stage
+from stairwise.lab.contract import Experiment, Figure, Outcome, Stage, Trial
 from stairwise.lab.execute import execute
 from stairwise.lab.files import StoreError
 from stairwise.lab.plots import house_style
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.sharing import Shard
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
 from stairwise.lab.verify import verify as verify_rows
 from stairwise.lab.worker import in_worker
+
+
+@dataclass(frozen=True)
+class Share:
+    """Who did what: the trials that this process ran, that others ran meanwhile, and what other shards have to do."""
+
+    here: int = 0
+    meanwhile: int = 0
+    shard: Shard | None = None
+    asked: int = 0
+    left: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"run here": self.here, "run by other processes meanwhile": self.meanwhile}
+        if self.shard is not None:
+            found |= {"shard": str(self.shard), "trials of all shards": self.asked, "left to other shards": self.left}
+        return found
 
 
 @dataclass(frozen=True)
@@ -28,6 +46,7 @@ class Result:
     experiment: Experiment
     records: list[StoredTrial]
     figure_id: str | None = None
+    share: Share = field(default_factory=Share)
 
     def table(self):
         """Every measurement in long form (a pyarrow table: experiment, digest, seed, arm, stage, step, name, value)."""
@@ -98,16 +117,19 @@ def run(
     *,
     store: Store | str | None = None,
     group: int | None = None,
+    shard: str | None = None,
     progress: Silent | None = None,
     command: str | None = None,
     **options: Any,
 ) -> Result:
     """Run an experiment (or the one that owns a figure): every arm of the preset at every seed, stored one by one.
 
-    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again.
+    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again, and
+    what another process is running is left to it. `shard="2/3"` runs the second third of the trials.
     """
     experiment = registry.experiment(target)
-    trials = experiment.trials(preset, seed_list(seeds), changes)
+    asked = experiment.trials(preset, seed_list(seeds), changes)
+    part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
     store = store if isinstance(store, Store) else Store.open(store)
     call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={dict(changes or {})!r})"
     record = {
@@ -120,17 +142,31 @@ def run(
 
     def work(stop):
         width = experiment.preset(preset).group
-        execute(trials, store, preset_group=width, width=group, progress=progress, stop=stop, **options)
+        return execute(trials, store, preset_group=width, width=group, progress=progress, stop=stop, **options)
 
+    ran = (0, 0)
     missing = [trial for trial in trials if not store.has(trial)]
     if missing or store.unfinished(record):
         with store.recorded(record):
             if missing:
-                in_worker(work)
+                ran = in_worker(work)
     figure_id = target.id if isinstance(target, Figure) else None
     if isinstance(target, str) and target.partition("/")[2] in {figure.id for figure in experiment.figures}:
         figure_id = target.partition("/")[2]
-    return Result(experiment, [store.read(trial) for trial in trials], figure_id)
+    share = Share(*ran, part, len(asked), count_left(asked, trials, store.has))
+    return Result(experiment, [store.read(trial) for trial in trials], figure_id, share)
+
+
+def shard_of(shard: str | None, trials: Sequence[Trial], group: int) -> tuple[Shard | None, Sequence[Trial]]:
+    """The shard that a text means, and its part of the trials; all of them where there is none."""
+    part = None if shard is None else Shard.parse(shard)
+    return part, trials if part is None else part.trials(trials, group)
+
+
+def count_left(asked: Sequence[Trial], own: Sequence[Trial], settled: Callable[[Trial], bool]) -> int:
+    """How many trials of other shards are still to run."""
+    done = {trial.digest for trial in own}
+    return sum(trial.digest not in done and not settled(trial) for trial in asked)
 
 
 def verify(target: str, *, store: Store | str | None = None, run: bool = False, **sizes: Any) -> Row | list[Row]:

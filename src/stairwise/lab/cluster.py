@@ -2,7 +2,8 @@
 
 The store is the arbiter: whatever happens to workers, scheduler or client, what is stored is done and what is not is
 planned again. A Dask connection is trusted both ways: whoever reaches a scheduler can run code on its workers, and what
-a worker sends is unpickled by the client. Use it within your own network, or with TLS (tls://).
+a worker sends is unpickled by the client. Processes of this machine talk through TLS with a certificate of the run; use
+other schedulers within your own network, or with TLS (tls://).
 """
 
 import logging
@@ -25,10 +26,14 @@ from stairwise.lab.files import one_line
 from stairwise.lab.job import LOOK_SECONDS, ClusterError, Job, Lost
 from stairwise.lab.plan import outstanding
 from stairwise.lab.progress import Silent
+from stairwise.lab.sharing import Reservations, Work
 from stairwise.lab.store import Store
 
 FORMS = "local:N, tcp://HOST:PORT, tls://HOST:PORT or slurm"
+SCHEDULER_SECONDS = 10.0  # how long a scheduler may take to answer
 PATIENCE_SECONDS = 300.0  # how long a scheduler that has gone may take to come back
+WORD_SECONDS = 5.0  # how long there may be no worker before that is said
+STARTS = 3  # how often the processes of this machine are started where some die meanwhile
 
 
 @dataclass
@@ -39,15 +44,19 @@ class Cluster:
     workers: int = 0
     address: str = ""
     options: dict[str, Any] = field(default_factory=dict)
-    timeout: float = 10.0
+    timeout: float | None = None  # for a scheduler, else SCHEDULER_SECONDS; for a first worker, else for ever
     patience: float = PATIENCE_SECONDS
     client: Any = None
     local: Any = None
+    threads: int = 0
+    looked: float = -1.0
+    alone_since: float | None = None
+    said: bool = False
 
     @classmethod
-    def parse(cls, text: str, config: str | None = None, timeout: float = 10.0) -> "Cluster":
+    def parse(cls, text: str, config: str | None = None, timeout: float | None = None) -> "Cluster":
         """The cluster that `--cluster` and its TOML file describe; nothing is started."""
-        if not 0 < timeout <= 86400:
+        if timeout is not None and not 0 < timeout <= 86400:
             raise ConfigError(f"cluster-timeout={timeout:g} must lie above 0 and be at most 86400 seconds")
         if config is not None and text != "slurm":
             raise ConfigError(f"cluster-config={config} is read for --cluster slurm, not for {text}")
@@ -64,17 +73,17 @@ class Cluster:
 
     # --- connecting ---------------------------------------------------------------------------------------------------
 
-    def connect(self, experiment: Experiment, stop: threading.Event | None = None) -> None:
+    def connect(self, experiment: Experiment, stop: threading.Event, progress: Silent, left: Callable[[], int]) -> None:
         """Reach or start the scheduler, wait for a first worker, refuse other versions; ClusterError says why not."""
         distributed = _distributed()
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its tracebacks say nothing that we do not
+        _quieten()
         if self.kind == "address":
+            seconds = self.timeout or SCHEDULER_SECONDS
             try:
-                self.client = distributed.Client(self.address, timeout=self.timeout, set_as_default=False)
+                self.client = distributed.Client(self.address, timeout=seconds, set_as_default=False)
             except (OSError, TimeoutError, ValueError) as error:
-                why = one_line(str(error).splitlines()[0] if str(error) else type(error).__name__)
                 raise ClusterError(
-                    f"no scheduler answers at {self.address} within {self.timeout:g} s ({why[:120]})"
+                    f"no scheduler answers at {self.address} within {seconds:g} s ({_why(error)})"
                 ) from None
         else:
             if self.local is None:
@@ -82,26 +91,27 @@ class Cluster:
             self.client = distributed.Client(self.local, set_as_default=False)
         try:
             self._check_scheduler()
-            self._wait_for_workers(stop)
-            self._check_workers(experiment)
+            while True:
+                while not self.watch(stop, progress, left):
+                    time.sleep(LOOK_SECONDS)
+                if self._check_workers(experiment):
+                    break
         except BaseException:
             self.close()
             raise
 
     def _local_cluster(self) -> Any:
-        from dask.config import set as configure
+        try:
+            from stairwise.lab import local
 
-        # workers see the same cores and settings as this process, so that they give the same bits
-        configure({"distributed.nanny.pre-spawn-environ": {}})
-        return _distributed().LocalCluster(
-            n_workers=self.workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,
-            host="127.0.0.1",
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )
+            for attempt in range(STARTS):
+                try:
+                    return local.start(self.workers)
+                except (OSError, RuntimeError, TimeoutError) as error:  # a worker was killed while it started
+                    if attempt == STARTS - 1:
+                        raise ClusterError(f"the workers of local:{self.workers} do not start: {_why(error)}") from None
+        except ImportError:
+            raise ClusterError(missing("--cluster local", "cluster")) from None
 
     def slurm_cluster(self) -> Any:
         """The scheduler in this process, and as many jobs as asked for, submitted again where they end early."""
@@ -137,25 +147,54 @@ class Cluster:
         if other:
             raise ClusterError(f"the scheduler {self._name()} is refused: it has {other}")
 
-    def _wait_for_workers(self, stop: threading.Event | None) -> None:
+    def watch(self, stop: threading.Event, progress: Silent, left: Callable[[], int]) -> int:
+        """How many threads the workers have, asked once a second; says so where there are none, ends at the timeout."""
         from stairwise.train.loop import Interrupted
 
-        while not self.client.scheduler_info()["workers"]:
-            if stop is not None and stop.is_set():
-                raise Interrupted
-            time.sleep(LOOK_SECONDS)
+        if stop.is_set():
+            raise Interrupted
+        if self.client.status != "running":
+            raise Lost
+        now = time.monotonic()
+        if now - self.looked >= 1:
+            self.looked = now
+            with suppress(OSError, TimeoutError):  # whether the scheduler is gone is seen above
+                self.threads = sum(self.client.nthreads().values())
+            if self.kind == "local" and self.threads < self.workers:
+                from stairwise.lab.local import keep_up
 
-    def _check_workers(self, experiment: Experiment) -> None:
-        """Workers that come later are held to the same by every task."""
-        wanted = remote.code(experiment)
+                keep_up(self.local)
+        if self.threads:
+            self.alone_since, self.said = None, False
+            return self.threads
+        if self.alone_since is None:
+            self.alone_since = now
+        if self.timeout is not None and now - self.alone_since >= self.timeout:
+            raise ClusterError(f"no worker for {self.timeout:g} s ({left()} trials left); what is finished is stored")
+        if not self.said and now - self.alone_since >= WORD_SECONDS:
+            self.said = True
+            progress.warn(f"waiting for a worker ({left()} trials left)")
+        return 0
+
+    def _check_workers(self, experiment: Experiment) -> bool:
+        """Whether there is a worker that can run the experiment; one that cannot is refused, one that has died is not.
+
+        Workers that come later are held to the same by every task.
+        """
+        wanted, able = remote.code(experiment), False
         answers = self.client.run(remote.code_of, experiment.name, on_error="return")
+        there = self.client.nthreads()
         for address, answer in answers.items():
+            if isinstance(answer, OSError) or (isinstance(answer, Exception) and address not in there):
+                continue  # it died meanwhile
             if isinstance(answer, Exception) or "error" in answer:
                 why = answer["error"] if isinstance(answer, dict) else f"{type(answer).__name__}: {answer}"
                 raise ClusterError(f"worker {address} cannot run {experiment.name}: {one_line(why)[:200]}")
             other = remote.differences(wanted, answer)
             if other:
                 raise ClusterError(f"worker {address} is refused: it has {other}")
+            able = True
+        return able
 
     def _name(self) -> str:
         return self.address or self.client.scheduler.address
@@ -181,24 +220,34 @@ class Cluster:
         progress: Silent,
         stop: threading.Event,
         save_every: float = 10.0,
-    ) -> None:
-        """Run every trial that is not settled; plan again from the store when the scheduler has been lost."""
-        done: set[str] = set()
-        job = Job(self, store, writer, preset_group, group, progress, stop, save_every, done)
+    ) -> tuple[int, int]:
+        """Run every trial that is not settled; plan again from the store when the scheduler has been lost.
+
+        Returned is how many trials were run for this process, and how many others have run meanwhile.
+        """
         missing, left = outstanding(trials, settled)
         stored = len(trials) - len(missing)
         progress.begin(trials[0].experiment.name, stored + left, stored)
         try:
-            while True:
-                try:
-                    return job.run(missing, lambda trial: trial.digest in done or settled(trial))
-                except Lost:
-                    progress.warn(f"lost the scheduler {self.address}; what is stored stays, the rest is planned again")
-                    self._reconnect(trials[0].experiment, stop)
+            with Reservations(store) as reservations:
+                mark = reservations.mark.name if writer == "workers" else None
+                job = Job(self, store, mark, preset_group, group, progress, stop, save_every)
+                job.work = work = Work(missing, reservations, settled, job.width, progress)
+                while True:
+                    try:
+                        job.run()
+                        return work.here, work.meanwhile
+                    except Lost:
+                        lost = f"lost the scheduler {self.address}".rstrip()
+                        progress.warn(f"{lost}; what is stored stays, the rest is planned again")
+                        self._reconnect(trials[0].experiment, stop, progress, lambda: len(work.left))
+                        work.restart()
         finally:
             progress.end()
 
-    def _reconnect(self, experiment: Experiment, stop: threading.Event) -> None:
+    def _reconnect(
+        self, experiment: Experiment, stop: threading.Event, progress: Silent, left: Callable[[], int]
+    ) -> None:
         from stairwise.train.loop import Interrupted
 
         deadline = time.monotonic() + self.patience
@@ -208,11 +257,27 @@ class Cluster:
             if stop.is_set():
                 raise Interrupted
             try:
-                return self.connect(experiment, stop)
-            except ClusterError as error:
+                return self.connect(experiment, stop, progress, left)
+            except (ClusterError, Lost) as error:
                 if time.monotonic() > deadline or "refused" in str(error):
                     raise ClusterError(f"{error}; what is finished is stored") from None
                 time.sleep(LOOK_SECONDS)
+
+
+def _why(error: Exception) -> str:
+    return one_line(str(error).splitlines()[0] if str(error) else type(error).__name__)[:120]
+
+
+def _quieten() -> None:
+    """Dask's own tracebacks (a scheduler that has died, say) add nothing to what is said here."""
+    for name in ("distributed", "distributed.client", "tornado", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").addFilter(_not_of_dask)  # adding it again changes nothing
+
+
+def _not_of_dask(record: logging.LogRecord) -> bool:
+    said = record.getMessage()  # names the coroutine and its file
+    return "distributed" not in said and "tornado" not in said
 
 
 def _jobqueue() -> Any:

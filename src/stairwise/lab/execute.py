@@ -17,9 +17,10 @@ from stairwise.lab import provenance, registry
 from stairwise.lab.checkpoint import Checkpoint
 from stairwise.lab.contract import Construction, Experiment, Outcome, Trial, digest_of
 from stairwise.lab.files import StoreError, one_line, scratch_name
-from stairwise.lab.plan import Group, Width, cut, outstanding, plan
+from stairwise.lab.plan import Group, Width, cut, outstanding
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import FAILED
+from stairwise.lab.sharing import Reservations, Work
 from stairwise.lab.store import Store
 
 CACHE_BYTES = 2**30
@@ -76,11 +77,12 @@ def execute(
     settled: Callable[[Trial], bool] | None = None,
     keep_failures: bool = False,
     **options: Any,
-) -> None:
+) -> tuple[int, int]:
     """Run every trial that is not in the store yet; a trial is stored as soon as its group is done.
 
     With `keep_failures` a trial that raises is stored as failed and the others go on; otherwise the error ends it all.
-    `settled` says which trials need not run (by default: those with a result).
+    `settled` says which trials need not run (by default: those with a result). Processes that share the store share
+    the work; returned is how many trials this one has run, and how many others have meanwhile.
     """
     from stairwise.train.loop import Interrupted
 
@@ -90,25 +92,27 @@ def execute(
     progress.begin(trials[0].experiment.name if trials else "nothing", stored + left, stored)
     try:
         if not missing:
-            return
+            return 0, 0
         progress.status("starting JAX")
         prepare_jax()
         engine = Engine(store, progress=progress, stop=stop, keep_failures=keep_failures, **options)
-        for group in plan(missing, settled, width or group_width(preset_group)):
-            if stop.is_set():
-                raise Interrupted
-            own = []
-            for trial in group.trials:
-                if settled(trial):  # another process, which shares the store, was here first
-                    progress.finished(trial.label, "stored by another")
-                else:
-                    own.append(trial)
-            if 2 * len(own) <= group.width:
-                idle = f"a group of {group.width} computes {group.width} trials where {len(own)} are asked for"
-                progress.warn(f"{idle}; --group {len(own)} is faster (and rounds differently)")
-            for done in engine.run(Group(tuple(own), group.width)):
-                store.write(*done)
-                progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))
+        with Reservations(store) as reservations:
+            work = Work(missing, reservations, settled, width or group_width(preset_group), progress)
+            while work.left:
+                if stop.is_set():
+                    raise Interrupted
+                group = work.next()
+                if group is None:
+                    work.wait(stop)
+                    continue
+                if 2 * len(group.trials) <= group.width:
+                    idle = f"a group of {group.width} computes {group.width} trials where {len(group.trials)} are"
+                    progress.warn(f"{idle} asked for; --group {len(group.trials)} is faster (and rounds differently)")
+                for done in engine.run(group):
+                    store.write(*done)
+                    work.done(done.trial)
+                    progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))
+        return work.here, work.meanwhile
     finally:
         progress.end()
 

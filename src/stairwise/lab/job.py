@@ -3,7 +3,6 @@
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -12,11 +11,14 @@ from stairwise.lab.config import ConfigError, as_dict
 from stairwise.lab.contract import Outcome, Trial, digest_of
 from stairwise.lab.execute import source_hash, versions
 from stairwise.lab.files import one_line
-from stairwise.lab.plan import Group, waves
+from stairwise.lab.plan import Group
 from stairwise.lab.provenance import machine
 from stairwise.lab.record import ARRAYS, FAILED
+from stairwise.lab.sharing import Work
 
 LOOK_SECONDS = 0.1
+ATTEMPTS = 3
+KILLED = "KilledWorker"  # as Dask calls it when the workers of a task have died four times
 
 
 class ClusterError(ConfigError):
@@ -30,50 +32,73 @@ class Lost(Exception):
 class Job:
     """One sweep on one cluster."""
 
-    def __init__(self, cluster: Any, store, writer, preset_group, group, progress, stop, save_every, done):
+    work: Work
+
+    def __init__(self, cluster: Any, store, mark: str | None, preset_group, group, progress, stop, save_every):
         self.cluster, self.store, self.progress, self.stop = cluster, store, progress, stop
-        self.shared = store if writer == "workers" else None
+        self.mark = mark  # None: workers send their results
         self.preset_group, self.group, self.save_every = preset_group, group, save_every
-        self.done: set[str] = done
         self.topic = f"stairwise-{secrets.token_hex(6)}"
         self.submitted = 0
+        self.widths: dict[str, int] = {}
         self.troubles: set[str] = set()
         self.suspects: deque[Group] = deque()
         self.suspected: set[str] = set()
 
-    def run(self, trials: Sequence[Trial], settled: Callable[[Trial], bool]) -> None:
+    def run(self) -> None:
+        """Submit a few groups more than the workers have threads, so that other clients find some too; collect."""
         from stairwise.train.loop import Interrupted
 
         client = self.cluster.client
         self.suspects.clear()
         client.subscribe_topic(self.topic, self._heard)
-        for wave in waves(trials, settled, self._width):
-            queue = {self._submit(group): group for group in wave}
-            while queue or self.suspects:
-                if not queue:  # alone, so that nobody else dies with it, or is blamed for it
+        queue: dict[Any, Group] = {}
+        try:
+            while self.work.left:
+                threads = self._watch()
+                while len(queue) < 2 * threads and (group := self.work.next()) is not None:
+                    queue[self._submit(group)] = group
+                if not queue and self.suspects:  # alone, so that nobody else dies with it, or is blamed for it
                     group = self.suspects.popleft()
                     queue[self._submit(group)] = group
-                if self.stop.is_set():
-                    client.cancel(list(queue))
-                    raise Interrupted
                 finished = [future for future in queue if future.done()]
-                if client.status != "running":
-                    raise Lost
-                if not finished:
-                    time.sleep(LOOK_SECONDS)
                 for future in finished:
+                    self._watch()  # a future is done, too, when its scheduler is gone
                     self._collect(future, queue.pop(future))
+                if not queue and threads and self.work.left and not self.suspects:
+                    self.work.wait(self.stop)
+                elif not finished:
+                    time.sleep(LOOK_SECONDS)
+        except Interrupted:
+            client.cancel(list(queue))
+            raise
 
-    def _width(self, trial: Trial) -> int:
+    def _watch(self) -> int:
+        return self.cluster.watch(self.stop, self.progress, lambda: len(self.work.left))
+
+    def width(self, trial: Trial) -> int:
         """The user's width, else what the device of a worker has room for."""
         if self.group is not None:
             return self.group
-        words = (trial.experiment.name, as_dict(trial.config), trial.seed, self.preset_group)
-        return self._result(self.cluster.client.submit(remote.width_of, *words, pure=False))
+        if trial.program_key not in self.widths:
+            words = (trial.experiment.name, as_dict(trial.config), trial.seed, self.preset_group)
+            self.widths[trial.program_key] = self._asked(remote.width_of, *words)
+        return self.widths[trial.program_key]
+
+    def _asked(self, function: Any, *words: Any) -> Any:
+        """What a worker answers; asked again where Dask has given up, since its workers died one after another."""
+        for _ in range(ATTEMPTS):
+            future = self.cluster.client.submit(function, *words, pure=False)
+            while not future.done():
+                self._watch()
+                time.sleep(LOOK_SECONDS)
+            if future.status != "error" or type(future.exception()).__name__ != KILLED:
+                return self._result(future)
+        raise ClusterError("workers die, one after another, before they run a trial; what is finished is stored")
 
     def _submit(self, group: Group) -> Any:
-        task = remote.describe_group(group, self.shared, save_every=self.save_every, topic=self.topic)
-        upstream = {} if self.shared else {t.digest: self._arrays(t) for t in _needed(group)}
+        task = remote.describe_group(group, self.store, self.mark, save_every=self.save_every, topic=self.topic)
+        upstream = {} if self.mark else {t.digest: self._arrays(t) for t in _needed(group)}
         self.submitted += 1
         key = f"stairwise-{digest_of(task)}-{self.submitted}"  # of this sweep: its topic is in the task
         return self.cluster.client.submit(remote.compute, task, upstream, key=key)
@@ -100,13 +125,13 @@ class Job:
             self._conclude(trial, told["status"], told["message"], told["finals"])
 
     def _conclude(self, trial: Trial, status: str, message: str, finals: dict[str, float]) -> None:
-        if trial.digest not in self.done:
-            self.done.add(trial.digest)
+        if trial.digest in self.work.left:
+            self.work.done(trial)
             self.progress.concluded(trial, status, message, finals)
 
     def _broken(self, error: BaseException | None, group: Group) -> None:
         """A group whose workers die is tried again by itself, in halves, until the trial that kills them is found."""
-        if type(error).__name__ != "KilledWorker":
+        if type(error).__name__ != KILLED:
             raise ClusterError(f"a worker failed: {type(error).__name__}: {one_line(str(error))[:300]}")
         trial = next(iter(group.trials))
         if len(group.trials) > 1 or trial.digest not in self.suspected:
@@ -123,13 +148,11 @@ class Job:
 
     def _result(self, future: Any) -> Any:
         """The result of a task; Lost where the connection is gone."""
-
         while True:
             try:
-                return future.result(timeout=5)
+                return future.result(timeout=1)
             except TimeoutError:  # being computed again: the worker that held it has died
-                if self.cluster.client.status != "running":
-                    raise Lost from None
+                self._watch()
             except (CancelledError, OSError):
                 raise Lost from None
 

@@ -19,6 +19,7 @@ from stairwise.lab.files import StoreError, decode_arrays
 from stairwise.lab.plan import Group
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import FAILED, encode_trial
+from stairwise.lab.sharing import seen
 from stairwise.lab.store import Store
 
 EVENT_SECONDS = 0.5
@@ -33,8 +34,11 @@ class Refused(Exception):
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def describe_group(group: Group, store: Store | None, *, save_every: float, topic: str) -> str:
-    """A group as JSON: experiment id, configs with their seeds, width, where results go (no store: to the client)."""
+def describe_group(group: Group, store: Store, mark: str | None, *, save_every: float, topic: str) -> str:
+    """A group as JSON: experiment id, configs with their seeds, width, where results go.
+
+    They go to the store, where the worker sees the client's mark in it, else (or without a mark) to the client.
+    """
     members: dict[str, dict[str, Any]] = {}
     for trial in group.trials:
         place = json.dumps([as_dict(trial.config), trial.arm], sort_keys=True)
@@ -45,8 +49,8 @@ def describe_group(group: Group, store: Store | None, *, save_every: float, topi
             "experiment": group.experiment.name,
             "members": list(members.values()),
             "width": group.width,
-            "store": None if store is None else [str(store.root), store.identity()],
-            "again": [trial.digest for trial in group.trials if store is not None and store.peek(trial) is not None],
+            "store": None if mark is None else [str(store.root), mark],
+            "again": [trial.digest for trial in group.trials if mark is not None and store.peek(trial) is not None],
             "made with": code(group.experiment),
             "save every": save_every,
             "topic": topic,
@@ -128,11 +132,11 @@ def _run(trials: list[Trial], task: Mapping[str, Any], upstream: Mapping[str, by
 
 
 def _shared_store(place: list[str] | None) -> Store | None:
-    """The client's store, where this worker sees the same folder."""
+    """The client's store, where this worker sees the same folder: the mark is of this sweep, a copy has it not."""
     if place is None:
         return None
     store = Store(Path(place[0]))
-    return store if store.read_identity() == place[1] else None
+    return store if seen(store, place[1]) else None
 
 
 def _engine(store: Store | None, task: Mapping[str, Any], upstream: Mapping[str, bytes]) -> Engine:

@@ -4,9 +4,9 @@ trials/<paper>/<experiment>/<digest>/    a trial, see `record`
 runs/<id>.json                           what a command asked for: a list of trial digests
 verdicts/<paper>/<claim>/<digest>.json   what a claim's check found at one config
 checkpoints/<digest>.safetensors         unfinished work
+reserved/<digest>                        which process is at work on the trial, see `sharing`
 damaged/                                 trial folders that were found damaged and have been replaced
 index/                                   a copy of what the trials say, to list thousands at once, see `index`
-identity                                 a random word, by which machines that share the folder know it
 tmp/                                     what is being written
 
 Any number of processes, on any number of machines that share the folder, may use it at once without locks: a trial is
@@ -344,32 +344,6 @@ class Store:
 
     def _verdict(self, claim: str, digest: str) -> Path:
         return self.root / "verdicts" / valid("claim", claim, NAME) / f"{valid('digest', digest, DIGEST)}.json"
-
-    # --- other machines -----------------------------------------------------------------------------------------------
-
-    def identity(self) -> str:
-        """The random word that marks this folder; made when first asked for."""
-        temporary = self._scratch / scratch_name()
-        with explained(f"use the store {self.root}"):
-            if self.read_identity() is None:
-                self._scratch.mkdir(parents=True, exist_ok=True)
-                write_file(temporary, secrets.token_hex(16).encode())
-                try:
-                    with suppress(FileExistsError):
-                        os.link(temporary, self.root / "identity")
-                finally:
-                    remove(temporary)
-        return self.read_identity() or ""
-
-    def read_identity(self) -> str | None:
-        """The same word, where the folder is here and has one."""
-        try:
-            word = (self.root / "identity").read_bytes().decode(errors="replace")
-        except OSError:
-            return None
-        if not IDENTITY.fullmatch(word):
-            raise Damaged(self.root, "identity: not a word of 32 digits; delete the file, and a new one is made")
-        return word
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from stairwise.lab import grid as grids
 from stairwise.lab import registry
-from stairwise.lab.api import Result, seed_list
+from stairwise.lab.api import Result, Share, count_left, seed_list, shard_of
 from stairwise.lab.board import BAD, Aim, Board, settings
 from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Experiment, Figure, Trial
@@ -17,6 +17,7 @@ from stairwise.lab.grid import Axis
 from stairwise.lab.plan import tally
 from stairwise.lab.progress import Silent, watched
 from stairwise.lab.record import FAILED, StoredTrial
+from stairwise.lab.sharing import Shard
 from stairwise.lab.store import Store
 from stairwise.lab.stored import is_result
 from stairwise.lab.worker import in_worker
@@ -31,7 +32,9 @@ class Request:
     experiment: Experiment
     preset: str
     axes: list[Axis]
-    trials: Sequence[Trial]
+    trials: Sequence[Trial]  # of the shard, where there is one
+    asked: Sequence[Trial]  # of all shards
+    shard: Shard | None = None
 
     @classmethod
     def of(
@@ -41,15 +44,21 @@ class Request:
         preset: str = "quick",
         seeds: int | Sequence[int] | None = None,
         changes: Mapping[str, Any] | None = None,
+        *,
+        shard: str | None = None,
+        group: int | None = None,
         progress: Silent | None = None,
     ) -> "Request":
         experiment = registry.experiment(target)
         twice = sorted(set(grid) & set(changes or {}))
         if twice:
             raise ConfigError(f"{twice[0]} is given both as a field and in the grid")
+        if group is not None and not 1 <= group <= 65536:
+            raise ConfigError(f"group={group} must lie in 1..65536")
         axes = grids.axes(experiment.preset(preset).config, grid)
-        trials = grids.trials(experiment, preset, axes, seed_list(seeds), changes, progress)
-        return cls(experiment, preset, axes, trials)
+        asked = grids.trials(experiment, preset, axes, seed_list(seeds), changes, progress)
+        part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
+        return cls(experiment, preset, axes, trials, asked, part)
 
     @property
     def group(self) -> int:
@@ -117,11 +126,12 @@ def sweep(
     *,
     store: Store | str | None = None,
     group: int | None = None,
+    shard: str | None = None,
     retry_failed: bool = False,
     best: str | None = None,
     cluster: str | None = None,
     cluster_config: str | None = None,
-    cluster_timeout: float = 10.0,
+    cluster_timeout: float | None = None,
     writer: str = "workers",
     progress: Silent | None = None,
     command: str | None = None,
@@ -132,10 +142,10 @@ def sweep(
     `grid` maps fields to lists, or to texts such as "0.1,0.3", "8:64:8", "1:64:x2", "1e-4:1e-1:log7". What the store
     has is not run again; a trial that raises or diverges is stored as such and the rest goes on. `cluster` is None
     (this process), "local:4", "tcp://host:8786" or "slurm"; `writer="client"` has the workers send their results.
+    `shard="2/3"` runs the second third of the trials; equal sweeps on one store share the work without it.
     """
-    request, aim = Request.of(target, grid, preset, seeds, changes), Aim.parse(best)
-    if group is not None and not 1 <= group <= 65536:
-        raise ConfigError(f"group={group} must lie in 1..65536")
+    request = Request.of(target, grid, preset, seeds, changes, shard=shard, group=group)
+    aim = Aim.parse(best)
     if writer not in WRITERS:
         raise ConfigError(f"writer={writer} must be one of {', '.join(WRITERS)}")
     remote = None
@@ -146,34 +156,38 @@ def sweep(
     board = Board(progress or Silent(), request.axes, aim)
     call = f"sw.sweep({request.experiment.name!r}, {dict(grid)!r}, {preset!r}, seeds={seeds!r})"
 
-    def run(left: Sequence[Trial], opened: Store, stop: threading.Event) -> None:
+    def run(left: Sequence[Trial], opened: Store, stop: threading.Event) -> tuple[int, int]:
         common = {"settled": _settled(opened, left), "progress": board, "stop": stop, **options}
         if remote is not None:
-            remote.execute(request.trials, opened, writer, request.group, group, **common)
-        else:
-            from stairwise.lab.estimate import widths
+            return remote.execute(request.trials, opened, writer, request.group, group, **common)
+        from stairwise.lab.estimate import widths
 
-            execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
+        return execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
 
-    def work(stop: threading.Event) -> tuple[Store, list[StoredTrial]]:
+    def work(stop: threading.Event) -> Sweep:
         if remote is not None:
-            remote.connect(request.experiment, stop)  # before anything is written
+            reader = store if isinstance(store, Store) else Store.open(store, create=False)
+            count = lambda: len(request.left(reader, retry_failed)[0])  # noqa: E731
+            remote.connect(request.experiment, stop, board, count)  # before anything is written
         try:
             opened = store if isinstance(store, Store) else Store.open(store)
             left, _ = request.left(opened, retry_failed)
+            ran = (0, 0)
             entry = _entry(request, grid, changes, command or call)
             if left or opened.unfinished(entry):
                 with opened.recorded(entry):
                     if left:
-                        run(left, opened, stop)
+                        ran = run(left, opened, stop)
                 opened.index().refresh()
         finally:
             if remote is not None:
                 remote.close()
-        return opened, [opened.read(trial) for trial in request.trials]
+        waiting = count_left(request.asked, request.trials, lambda trial: opened.peek(trial) is not None)
+        share = Share(*ran, request.shard, len(request.asked), waiting)
+        records = [opened.read(trial) for trial in request.trials]
+        return Sweep(request.experiment, records, share=share, axes=request.axes, aim=aim)
 
-    _, records = in_worker(work)
-    return Sweep(request.experiment, records, axes=request.axes, aim=aim)
+    return in_worker(work)
 
 
 def _settled(store: Store, left: Sequence[Trial]):
@@ -231,6 +245,7 @@ def preview(
         "experiment": request.experiment.name,
         "preset": request.preset,
         "grid": {axis.path: list(axis.values) for axis in request.axes},
+        **({} if request.shard is None else {"shard": f"{request.shard} of {len(request.asked)} trials"}),
         "trials": len(request.trials),
         "stored": len(request.trials) - to_run - failed,
         "failed before": failed,

@@ -10,6 +10,7 @@ from stairwise.lab.config import ConfigError
 from stairwise.lab.execute import source_hash
 from stairwise.lab.files import StoreError, abandoned, entries, remove
 from stairwise.lab.segment import NAME
+from stairwise.lab.sharing import ended
 from stairwise.lab.store import Store
 from stairwise.lab.stored import DIGEST, is_result, open_trial
 
@@ -33,7 +34,7 @@ def litter(store: Store) -> list[Litter]:
     old = [path for path in entries(store.root / "index") if not NAME.fullmatch(path.name)]
     return [
         *(Litter(path, why) for path in entries(store.root / "checkpoints") if (why := _needless(store, path))),
-        *(Litter(path, "left by a process that has ended") for path in left),
+        *(Litter(path, "left by a process that has ended") for path in [*left, *ended(store)]),
         *(Litter(path, "not of the index that this version keeps") for path in old),
     ]
 

@@ -13,6 +13,7 @@ from stairwise.lab.config import Config, ConfigError, as_dict, as_flags, leaves,
 from stairwise.lab.contract import TIERS, Claim, Verdict, digest_of
 from stairwise.lab.execute import execute, prepare_jax
 from stairwise.lab.progress import Silent
+from stairwise.lab.sharing import Shard
 from stairwise.lab.store import Store
 
 
@@ -65,17 +66,22 @@ def verify(
     store: Store | None = None,
     progress: Silent | None = None,
     stop: threading.Event | None = None,
+    shard: str | None = None,
     plan_only: bool = False,
 ) -> Iterator[Row]:
     """Check claims in the ledger's order. A claim named itself runs whatever its tier; others up to `tier`.
 
     An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first.
-    `plan_only` checks the request (ConfigError names what is wrong with it) and does no work: every row is skipped.
+    `shard="2/3"` is the second third of the checks. `plan_only` checks the request (ConfigError names what is wrong
+    with it) and does no work: every row is skipped.
     """
     progress, stop = progress or Silent(), stop or threading.Event()
     if tier not in TIERS:
         raise ConfigError(f"tier={tier} must be one of {', '.join(TIERS)}")
-    jobs = list(_jobs(registry.claims(list(targets)), dict(changes or {}), preset))
+    part = None if shard is None else Shard.parse(shard)
+    jobs = _jobs(registry.claims(list(targets)), dict(changes or {}), preset)
+    if part is not None:
+        jobs = _part(part, jobs)
     if plan_only:
         yield from (Row(claim, Verdict("skipped"), changes=sizes) for claim, _, sizes in jobs)
         return
@@ -85,7 +91,7 @@ def verify(
             if stop.is_set():
                 return
             progress.status(claim.name)
-            if not named and TIERS.index(claim.tier) > TIERS.index(tier) and not _judgeable(claim, preset, store):
+            if not _due(claim, named, tier) and not _judgeable(claim, preset, store):
                 row = Row(claim, Verdict("skipped", note=f"its tier is {claim.tier}: --tier {claim.tier} runs it"))
             elif claim.check is not None:
                 row = _theory(claim, sizes, seed, store, fresh)
@@ -95,6 +101,30 @@ def verify(
             yield row
     finally:
         progress.end()
+
+
+def unchecked(
+    targets: Sequence[str], changes: Mapping[str, Any], *, tier: str, preset: str, seed: int, store: Store
+) -> int:
+    """How many checks of the request have no verdict in the store."""
+    jobs = _jobs(registry.claims(list(targets)), dict(changes), preset)
+    due = [(claim, sizes) for claim, named, sizes in jobs if _due(claim, named, tier)]
+    return sum(
+        store.read_verdict(claim.name, _verdict_digest(claim, sizes, seed, preset)) is None for claim, sizes in due
+    )
+
+
+def _due(claim: Claim, named: bool, tier: str) -> bool:
+    return named or TIERS.index(claim.tier) <= TIERS.index(tier)
+
+
+def _part(shard: Shard, jobs: list[Any]) -> list[Any]:
+    """A shard's checks, dealt out one by one; those that are judged on the same trials stay together."""
+    units: dict[Any, list[Any]] = {}
+    for position, (claim, named, sizes) in enumerate(jobs):
+        unit = position if claim.check is not None else (claim.paper, claim.experiment, str(sizes))
+        units.setdefault(unit, []).append((claim, named, sizes))
+    return [job for unit in shard.of(list(units.values())) for job in unit]
 
 
 def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str):
@@ -155,10 +185,8 @@ def _values(kind: Any, value: Any) -> list[Any]:
 
 def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | None, fresh: bool) -> Row:
     assert claim.check is not None
-    cases = [update(claim.cases[0], sizes)] if sizes else list(claim.cases)
-    source = _source(claim)
-    identity = [claim.name, [as_dict(case) for case in cases], seed, source, _versions(claim)]
-    digest = digest_of(identity)
+    cases, source = _cases(claim, sizes), _source(claim)
+    digest = _verdict_digest(claim, sizes, seed, "")
     kept = None if store is None or fresh else store.read_verdict(claim.name, digest)
     if kept is not None:
         found = dict(kept["verdict"])
@@ -171,6 +199,18 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
     if store is not None:
         store.write_verdict(claim.name, digest, _kept(row, [as_dict(case) for case in cases], source))
     return row
+
+
+def _cases(claim: Claim, sizes: Mapping[str, Any]) -> list[Config]:
+    return [update(claim.cases[0], sizes)] if sizes else list(claim.cases)
+
+
+def _verdict_digest(claim: Claim, sizes: Mapping[str, Any], seed: int, preset: str) -> str:
+    """Names a verdict: a check's by what it depends on, an empirical claim's by the trials that it is judged on."""
+    if claim.check is None:
+        return digest_of([claim.name, [trial.digest for trial in _trials(claim, sizes, preset)]])
+    cases = [as_dict(case) for case in _cases(claim, sizes)]
+    return digest_of([claim.name, cases, seed, _source(claim), _versions(claim)])
 
 
 def _source(claim: Claim) -> str:
@@ -224,13 +264,15 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
         return Row(claim, Verdict("skipped", note=note), 0.0, sizes)
     if missing:
         group = trials[0].experiment.preset(preset).group
+        quiet = Silent()  # the display counts claims, not trials
+        quiet.warn = progress.warn
         try:
-            execute(trials, store, preset_group=group, progress=Silent(), stop=stop)
+            execute(trials, store, preset_group=group, progress=quiet, stop=stop)
         except ConfigError as error:  # it needs something that is not here, such as a data set
             return Row(claim, Verdict("skipped", note=str(error)), 0.0, sizes)
     verdict = claim.judge([store.read(trial) for trial in trials])
     row = Row(claim, verdict, time.monotonic() - began, {"preset": preset, **sizes} if preset != "quick" else sizes)
-    digest = digest_of([claim.name, [trial.digest for trial in trials]])
+    digest = _verdict_digest(claim, sizes, 0, preset)
     store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials], _source(claim)))
     return row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.api import Result
+from stairwise.lab.api import Result, Share
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.plan import Tally, tally
 from stairwise.lab.progress import for_terminal, watched
@@ -99,15 +99,34 @@ def final_metrics(result: Result) -> list[dict[str, Any]]:
     return rows
 
 
+def shared(share: Share, trials: int) -> list[str]:
+    """What other processes have run, and what other shards still have to, in lines.
+
+    >>> shared(Share(5, 3), 8)
+    ['5 trials were run here, 3 by other processes meanwhile']
+    """
+    lines = []
+    if share.meanwhile:
+        lines.append(f"{share.here} trials were run here, {share.meanwhile} by other processes meanwhile")
+    if share.shard is not None:
+        rest = f"{share.left} trials of the other shards are" if share.left else "all trials of the other shards are"
+        not_yet = "not in this store yet" if share.left else "in this store"
+        lines.append(f"shard {share.shard}: {trials} of {share.asked} trials; {rest} {not_yet}")
+    return lines
+
+
 def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> None:
     """`flags` are those with which a figure command finds the same trials."""
     rows = final_metrics(result)
     statuses = [record.status for record in result.records]
     if as_json:
         trials = [{"digest": r.digest, "arm": r.arm, "seed": r.seed, "status": r.status} for r in result.records]
-        print_json({"experiment": result.experiment.name, "trials": trials, "final": rows})
+        found = {"experiment": result.experiment.name, "trials": trials, "final": rows, **result.share.as_dict()}
+        print_json(found)
         return
     print(f"{result.experiment.name}: {len(statuses)} trials in {seconds:.1f} s")
+    for line in shared(result.share, len(statuses)):
+        print(f"  {line}")
     for status in sorted(set(statuses) - {"finished"}):
         print(f"  {statuses.count(status)} {status}")
     width = max((len(row["metric"]) for row in rows), default=0)
@@ -119,5 +138,5 @@ def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> No
             print(f"  {arm or 'final values'} (median over {count}, lowest to highest)")
         print(f"    {row['metric']:{width}}  {row['median']:<10.4g} {row['lowest']:.4g} .. {row['highest']:.4g}")
     figures = [f"{figure.paper}/{figure.id}" for figure in result.experiment.figures]
-    if figures:
+    if figures and not result.share.left:
         print(f"  figures: {', '.join(f'stairwise figure {name} {flags}'.rstrip() for name in figures)}")

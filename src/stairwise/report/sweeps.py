@@ -13,6 +13,7 @@ from stairwise.lab.config import ConfigError
 from stairwise.lab.sweep import Sweep
 from stairwise.lab.tidy import Litter
 from stairwise.report.listing import finite
+from stairwise.report.summary import shared
 from stairwise.report.terminal import heading, open_console, print_json, print_rows
 from stairwise.report.words import duration, number, plain
 
@@ -46,10 +47,12 @@ def summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
     if as_json:
         chosen = None if best is None else best.digest
         data = {"experiment": result.experiment.name, "statuses": dict(result.statuses), "best": chosen}
-        print_json({**data, "trials": result.rows(), "seconds": seconds})
+        print_json({**data, "trials": result.rows(), "seconds": seconds, **result.share.as_dict()})
         return
     counts = ", ".join(f"{count} {status}" for status, count in sorted(result.statuses.items()))
     print(f"{result.experiment.name}: {len(result.records)} trials ({counts}) in {duration(seconds)}")
+    for line in shared(result.share, len(result.records)):
+        print(f"  {line}")
     if best is not None:
         found = result.aim.of({name: best.final(name) for name in best.names()})
         assert found is not None
