@@ -12,7 +12,7 @@ import numpy as np
 from stairwise.extras import missing
 from stairwise.lab.api import save_figure
 from stairwise.lab.config import ConfigError
-from stairwise.lab.files import explained, render, replace_file
+from stairwise.lab.files import explained, output_file, render, replace_file
 from stairwise.lab.heads import heads_by_layer
 from stairwise.lab.plots import house_style
 from stairwise.lab.progress import Silent
@@ -30,8 +30,9 @@ def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
         value = getattr(options, name)
         if value is not None and not low <= value < 2**32:
             raise ConfigError(f"{name}={value} must be at least {low}")
-    _check_target("figure", options.figure, FIGURES)
-    _check_target("out", options.out, TABLES)
+    for name, endings in (("figure", FIGURES), ("out", TABLES)):
+        if getattr(options, name) is not None:
+            output_file(name, getattr(options, name), endings)
     try:
         problems = gsm8k.read_problems(options.data, options.limit)
     except ValueError as error:
@@ -47,15 +48,6 @@ def _layers(text: str | None) -> list[int] | None:
     if not all(part.strip().isdecimal() and int(part) >= 1 for part in parts):
         raise ConfigError(f"layers={text} must be numbers from 1 on with commas between them")
     return [int(part) for part in parts]
-
-
-def _check_target(name: str, path: str | None, endings: Sequence[str]) -> None:
-    if path is None:
-        return
-    if Path(path).suffix not in endings:
-        raise ConfigError(f"{name}={path} must end in {' or '.join(endings)}")
-    if not Path(path).resolve().parent.is_dir():
-        raise ConfigError(f"{name}={path} must lie in a folder that exists")
 
 
 def measured(options: Any, problems: Sequence[gsm8k.Texts], progress: Silent) -> list[Any]:
@@ -188,7 +180,7 @@ def write(path: Path, found: Sequence[Any], rows: Sequence[dict[str, Any]], fact
         _parquet(found) if path.suffix == ".parquet" else render(facts | {"comparisons": rows, "heads": _heads(found)})
     )
     with explained(f"write {path}"):
-        replace_file(path, data, path.parent)
+        replace_file(path, data)
 
 
 def _heads(found: Sequence[Any]) -> list[dict[str, Any]]:

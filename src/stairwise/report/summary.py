@@ -11,7 +11,8 @@ from stairwise.lab.api import Result
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.plan import plan as plan_groups
 from stairwise.lab.store import Store
-from stairwise.report.words import device_of
+from stairwise.report.terminal import print_json
+from stairwise.report.words import device_of, number
 
 MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have been run, and what they took
 
@@ -40,7 +41,7 @@ def dry_run(
         "predicted hours": chosen.hours,
     }
     if as_json:
-        print(json.dumps(plan, indent=1))
+        print_json(plan)
     else:
         width = max(map(len, plan))
         print("\n".join(f"{name:{width}}  {'unknown' if value is None else value}" for name, value in plan.items()))
@@ -92,7 +93,7 @@ def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> No
     statuses = [record.status for record in result.records]
     if as_json:
         trials = [{"digest": r.digest, "arm": r.arm, "seed": r.seed, "status": r.status} for r in result.records]
-        print(json.dumps({"experiment": result.experiment.name, "trials": trials, "final": rows}, indent=1))
+        print_json({"experiment": result.experiment.name, "trials": trials, "final": rows})
         return
     print(f"{result.experiment.name}: {len(statuses)} trials in {seconds:.1f} s")
     for status in sorted(set(statuses) - {"finished"}):
@@ -104,7 +105,8 @@ def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> No
             arm = row["arm"]
             count = "1 seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
             print(f"  {arm or 'final values'} (median over {count}, lowest to highest)")
-        print(f"    {row['metric']:{width}}  {row['median']:<10.4g} {row['lowest']:.4g} .. {row['highest']:.4g}")
+        median, lowest, highest = (number(row[name]) for name in ("median", "lowest", "highest"))
+        print(f"    {row['metric']:{width}}  {median:<10} {lowest} .. {highest}")
     figures = [f"{figure.paper}/{figure.id}" for figure in result.experiment.figures]
     if figures:
         print(f"  figures: {', '.join(f'stairwise figure {name} {flags}'.rstrip() for name in figures)}")

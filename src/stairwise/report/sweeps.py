@@ -8,7 +8,6 @@ from typing import Any
 from stairwise.lab.board import label
 from stairwise.lab.sweep import Sweep
 from stairwise.lab.tidy import Litter
-from stairwise.report.listing import finite
 from stairwise.report.terminal import heading, open_console, print_json, print_rows
 from stairwise.report.words import duration, number, plain
 
@@ -66,7 +65,7 @@ def answer(table: Any, form: str) -> None:
     """A query's result as a table, as CSV or as JSON."""
     rows = table.to_pylist()
     if form == "json":
-        print_json(finite(rows))
+        print_json(rows)
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(table.column_names)

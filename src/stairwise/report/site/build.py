@@ -14,7 +14,7 @@ from stairwise.report.listing import finals
 from stairwise.report.pictures import Picture, draw_all, message
 from stairwise.report.site import code, data, questions, scopes, shelf
 from stairwise.report.site.contents import Shown, code_digest, write_pages
-from stairwise.report.site.folder import Folder, slug
+from stairwise.report.site.folder import FIRST, Folder, slug
 from stairwise.report.site.pages import assets
 from stairwise.report.site.sets import sets_of
 
@@ -34,7 +34,7 @@ def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
     finally:
         progress.end()
     folder.close()
-    return out / "index.html"
+    return out / FIRST
 
 
 def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress: Silent) -> None:
