@@ -13,7 +13,6 @@ import re
 import secrets
 import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -130,7 +129,8 @@ def output_file(field: str, name: str, endings: tuple[str, ...]) -> Path:
     """The file that an option names, where its ending is right and its folder exists; ConfigError says why not."""
     path = Path(name)
     if path.suffix not in endings:
-        raise ConfigError(f"{field}={path} must end in {', '.join(endings[:-1])} or {endings[-1]}")
+        words = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise ConfigError(f"{field}={path} must end in {words}")
     if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise ConfigError(f"{field}={path} must lie in a folder that exists")
     return path
@@ -187,34 +187,13 @@ def scratch_name() -> str:
 
 
 def sweep(folder: Path, *, hidden: bool = False) -> None:
-    """Removes what processes that have ended left in a folder.
-
-    `hidden` looks for hidden names, which is what lies beside files of other people.
-    """
-    for path in leftovers(folder, hidden=hidden):
-        remove(path)
-
-
-def leftovers(folder: Path, *, hidden: bool = False) -> list[Path]:
-    """What `sweep` removes."""
-    start = ".stairwise-" if hidden else "stairwise-"
-    found = []
-    with suppress(OSError), os.scandir(folder) as there:
-        found = [Path(entry.path) for entry in there if entry.name.startswith(start)]
-    return [path for path in sorted(found) if abandoned(path)]
-
-
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A new folder among the system's temporary files; what dead processes left there is removed first."""
-    place = Path(tempfile.gettempdir())
-    sweep(place)
-    folder = place / scratch_name()
-    folder.mkdir(mode=0o700)
-    try:
-        yield folder
-    finally:
-        remove(folder)
+    """Removes what processes that have ended left in a folder; `hidden`: under hidden names, beside other files."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(folder)
+    for name in names:
+        if name.startswith(".stairwise-" if hidden else "stairwise-") and abandoned(folder / name):
+            remove(folder / name)
 
 
 def abandoned(path: Path) -> bool:

@@ -1,0 +1,29 @@
+"""A paper whose figures take their time, and the command line with no other: `python -m tests.slow.drawing report`."""
+
+import sys
+import time
+from pathlib import Path
+
+from stairwise import cli
+from stairwise.lab import registry
+from stairwise.lab.contract import Experiment, Figure, Paper, Preset
+from tests.report import tiny
+
+NAME = "tests.slow.drawing"
+FIGURES = tuple(Figure(f"fig{k}", "Drawn slowly", f"{NAME}:slowly") for k in range(8))
+WALK = Experiment("walk", "a walk", tiny.Walk, {"quick": Preset(tiny.Walk())}, f"{NAME}:nothing", FIGURES)
+PAPER = Paper("drawing", "On Drawing", "A. Author", 2024, "-", "figures take time", (), (WALK,))
+
+
+def slowly(records):
+    """Says in a file of its own which process draws, and goes on for a minute."""
+    import os
+
+    Path(os.environ["DRAWING"], str(os.getpid())).touch()
+    time.sleep(60)
+    return tiny.curves(records)
+
+
+if __name__ == "__main__":
+    registry.modules = lambda: {"drawing": NAME}
+    sys.exit(cli.main())
