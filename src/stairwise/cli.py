@@ -258,17 +258,20 @@ def split_fields(arguments: list[str], known: set[str]) -> tuple[list[str], dict
     return rest, fields
 
 
-def refuse_repeated(command: argparse.ArgumentParser, words: list[str]) -> None:
-    """ConfigError for an option that is given twice, unless it gathers its values."""
+def check_options(command: argparse.ArgumentParser, words: list[str]) -> None:
+    """ConfigError for an option that is given twice, unless it gathers its values, and for one without any."""
     seen: set[str] = set()
     for word in words[: words.index("--")] if "--" in words else words:
         flag = word.partition("=")[0] if word.startswith("--") else word[:2]
         action = command._option_string_actions.get(flag)
-        if action is None or type(action).__name__ in ("_AppendAction", "_ExtendAction"):
+        if action is None:
             continue
+        if word == f"{flag}=--":  # which argparse takes for no value at all
+            raise ConfigError(f"{flag} needs a value ({command.prog} --help)")
         if action.dest in seen:
             raise ConfigError(f"{flag} is given twice ({command.prog} --help)")
-        seen.add(action.dest)
+        if type(action).__name__ not in ("_AppendAction", "_ExtendAction"):
+            seen.add(action.dest)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -356,7 +359,7 @@ def _dispatch(arguments: list[str]) -> int:
         if ("--help" in rest or "-h" in rest) and target is not None:
             return _field_help(command, name, target)
         rest, fields = split_fields(rest, set(command._option_string_actions))
-    refuse_repeated(command, rest)
+    check_options(command, rest)
     options = top.parse_args([name, *rest])
     from stairwise.commands import COMMANDS
 

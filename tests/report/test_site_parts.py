@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Verdict
 from stairwise.lab.files import scratch_name, seal
 from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay
-from stairwise.report.site import data, scopes, serve
+from stairwise.report.site import build, data, scopes, serve, shelf
 from stairwise.report.site.folder import FORMAT, MEMORY, Folder
 from stairwise.report.site.story import render
 from tests.report import tiny
@@ -131,6 +132,28 @@ def test_a_thinned_series_keeps_its_ends_and_its_extremes():
     assert {0, 4321, 8765, 9999} <= set(shorter.tolist())
     assert (np.diff(shorter) > 0).all()
     assert (kept == values[shorter]).all()
+
+
+def test_of_many_trials_some_of_each_arm_are_drawn_and_the_set_says_how_many(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "CURVES", 3)
+    tiny.fill(store)
+    site = built(store, tmp_path / "out")
+    _, index = chunk_of(site / "data/tiny/walk/index.js")
+    (quick,) = index["sets"]
+    assert quick["label"] == "preset quick (curves of 2 of its 4 trials)"
+    assert [arm for _, arm in quick["members"]] == ["slow", "fast"]
+    assert len(index["trials"]) == 2
+    page = (site / "papers/tiny/walk.html").read_text()
+    assert re.search(r"<td>loss</td>(<td class=.n.>[^<]*</td>){3}<td class=.n.>2</td>", page)  # of each arm: both seeds
+
+
+def test_trials_that_were_checked_for_the_index_are_not_read_again(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("stairwise.lab.index.WORTH_WRITING", 1)
+    monkeypatch.setattr("stairwise.lab.index.SETTLED_NS", 0)
+    tiny.fill(store)
+    store.index().refresh()
+    monkeypatch.setattr("stairwise.lab.store.open_trial", pytest.fail)
+    assert len(shelf.read(store).records) == 4
 
 
 def test_numbers_that_a_picture_cannot_show_become_gaps(store, tmp_path):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -56,7 +57,9 @@ def drawing(tmp_path):
         assert eventually(lambda: len(os.listdir(marks)) > 1), process.poll()
         yield process, [int(name) for name in os.listdir(marks)]
     finally:
-        process.kill()
+        for pid in (process.pid, *map(int, os.listdir(marks))):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.communicate()
 
 
