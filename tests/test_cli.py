@@ -107,6 +107,12 @@ def call(capsys, *arguments):
         (["figure", "selection/fig2", "-o", "a.pdf", "--out", "b.pdf"], ["--out is given twice"]),
         (["figure", "selection/fig2", "-oa.pdf", "-ob.pdf"], ["-o is given twice"]),
         (["data", "lego", "-n", "1", "--cot", "--no-cot"], ["--no-cot is given twice"]),
+        (["run", "selection/online", "--group=--"], ["--group needs a value"]),
+        (
+            ["reproduce", "--out", "/dev/null/report"],
+            ["cannot write the report to /dev/null/report", "Not a directory"],
+        ),
+        (["report", "--out", "/dev/null/x"], ["cannot write the report to /dev/null/x", "Not a directory"]),
         (["show", "feed\0beef"], ["feed?beef", "NUL"]),
         (["figure", "selection/fig2", "-o", f"{'a/' * 3000}x.pdf"], ["out=a/a/", "a folder that exists"]),
         (["new-paper", "fresh", "--into", "a" * 5000], ["cannot write aaa", "aaa: File name too long"]),

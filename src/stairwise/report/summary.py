@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stairwise.lab.api import Result
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.plan import plan as plan_groups
 from stairwise.lab.store import Store
+from stairwise.report.listing import finals
 from stairwise.report.terminal import print_json
 from stairwise.report.words import device_of, number
 
@@ -73,18 +72,10 @@ def last_time(experiment: Experiment, preset: str, trials: Sequence[Trial], stor
 
 def final_metrics(result: Result) -> list[dict[str, Any]]:
     """The last value of each metric, arm by arm: median, lowest and highest over seeds."""
-    arms: dict[str, list[Any]] = {}
-    for record in result.records:
-        arms.setdefault(record.arm, []).append(record)
-    rows = []
-    for arm, records in arms.items():
-        for name in records[0].names():
-            values = [record.final(name) for record in records if name in record.names()]
-            low, middle, high = np.quantile(values, [0, 0.5, 1])
-            rows.append(
-                {"arm": arm, "metric": name, "median": middle, "lowest": low, "highest": high, "seeds": len(values)}
-            )
-    return rows
+    rows = finals(result.records, arms=True)
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    named = ({("seeds" if name == "trials" else name): value for name, value in row.items()} for row in rows)
+    return sorted(named, key=lambda row: arms.index(row["arm"]))
 
 
 def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> None:
