@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -78,7 +78,7 @@ class Fuzzer:
         papers = registry.papers()
         experiments = {each.name: each.presets["quick"].config for paper in papers for each in paper.experiments}
         tasks = {task.id: task.Config() for paper in papers for task in paper.tasks}
-        self.targets: dict[str, dict[str, Config | None]] = {
+        self.targets: dict[str, Mapping[str, Config | None]] = {
             "run": experiments,
             "sweep": experiments,
             "figure": {f"{p.id}/{f.id}": experiments[f"{p.id}/{f.experiment}"] for p in papers for f in p.figures},
