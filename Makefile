@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STORE ?= stairwise-store
 REPORT ?= report
+SEED ?= 1
 
-.PHONY: reproduce reproduce-all test test-slow lint format bench docs clean
+.PHONY: reproduce reproduce-all test test-slow fuzz lint format bench docs clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/stairwise reproduce --store $(STORE) --out $(REPORT)
@@ -20,6 +21,9 @@ test: lint
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz 10000 $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

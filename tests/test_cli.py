@@ -1,10 +1,13 @@
 """The command line: bad input is one line and nothing else; listing is quick and never imports JAX."""
 
+import dataclasses
 import json
+import shlex
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from stairwise.cli import main, split_fields
 from stairwise.lab import registry
 from stairwise.lab.config import leaves
+from stairwise.lab.contract import Verdict
 
 QUICK = {
     experiment.name: experiment.presets["quick"].config
@@ -98,6 +102,21 @@ def call(capsys, *arguments):
         (["figure", "selection/fig2", "-o", "x.gif"], ["x.gif", ".pdf, .svg or .png"]),
         (["figure", "selection/fig2", "-o", "none/x.pdf"], ["none/x.pdf", "folder that exists"]),
         (["show", "feedbeef"], ["feedbeef"]),
+        (["run", "selection/online", "--seeds", "1", "--seeds=2"], ["--seeds is given twice"]),
+        (["run", "selection/online", "--batch", "1", "--batch", "2"], ["--batch is given twice: 1 and 2"]),
+        (["figure", "selection/fig2", "-o", "a.pdf", "--out", "b.pdf"], ["--out is given twice"]),
+        (["figure", "selection/fig2", "-oa.pdf", "-ob.pdf"], ["-o is given twice"]),
+        (["data", "lego", "-n", "1", "--cot", "--no-cot"], ["--no-cot is given twice"]),
+        (["run", "selection/online", "--group=--"], ["--group needs a value"]),
+        (
+            ["reproduce", "--out", "/dev/null/report"],
+            ["cannot write the report to /dev/null/report", "Not a directory"],
+        ),
+        (["report", "--out", "/dev/null/x"], ["cannot write the report to /dev/null/x", "Not a directory"]),
+        (["show", "feed\0beef"], ["feed?beef", "NUL"]),
+        (["figure", "selection/fig2", "-o", f"{'a/' * 3000}x.pdf"], ["out=a/a/", "a folder that exists"]),
+        (["new-paper", "fresh", "--into", "a" * 5000], ["cannot write aaa", "aaa: File name too long"]),
+        (["verify", "selection/thm3.5", "--task.length", "1,0"], ["task.length=1", "at least 2"]),
         (["dance"], ["unknown command", "dance", "run"]),
         (["--dance"], ["unknown option", "--dance"]),
     ],
@@ -111,6 +130,23 @@ def test_bad_input_is_one_line_that_names_field_value_and_range(capsys, tmp_path
     for word in words:
         assert word in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_options_that_gather_values_may_be_repeated(capsys, tmp_path):
+    grid = ["--grid", "batch=1,2", "--grid", "learning_rate=0.1,0.2"]
+    words = ["--steps", "2", "--dry-run", "--json", "--store", str(tmp_path / "none")]
+    status, out, _ = call(capsys, "sweep", "selection/online", *grid, *words)
+    assert status == 0
+    assert set(json.loads(out)["grid"]) == {"batch", "learning_rate"}
+
+
+def test_closed_streams_are_one_line_or_none(tmp_path):
+    command = [sys.executable, "-m", "stairwise", "data", "lego", "-n", "1"]
+    closed = subprocess.run(f"exec {shlex.join(command)} >&-", shell=True, stderr=subprocess.PIPE, text=True)
+    assert (closed.returncode, closed.stderr.count("\n")) == (2, 1)
+    assert closed.stderr.startswith("stairwise: standard output is closed")
+    silent = subprocess.run(f"exec {shlex.join(command)} 2>&-", shell=True, stdout=subprocess.PIPE, text=True)
+    assert (silent.returncode, silent.stdout.count("\n")) == (0, 2)
 
 
 def test_an_unwritable_store_is_one_line(capsys, tmp_path):
@@ -239,3 +275,52 @@ def test_every_experiment_has_the_three_presets_and_its_figures_a_home():
             assert experiment.figures
             assert experiment.study or experiment.presets["gpu"].seeds >= 5
         assert any(figure.headline for figure in paper.figures)
+
+
+# --- verify -----------------------------------------------------------------------------------------------------------
+
+
+def test_of_a_list_only_the_combinations_that_cannot_be_are_refused(capsys, tmp_path):
+    sizes = ["--task.length", "1,8", "--task.sparsity", "2,9"]
+    status, out, err = call(
+        capsys, "verify", "selection/thm3.5", *sizes, "--dry-run", "--json", "--store", str(tmp_path / "none")
+    )
+    rows = {(row["sizes"]["task.length"], row["sizes"]["task.sparsity"]): row["note"] for row in json.loads(out)}
+    assert (status, err) == (0, "")
+    assert rows.pop((8, 2)) == ""
+    assert len(rows) == 3
+    assert all(note.startswith("refused: ") for note in rows.values())
+    assert "sparsity=9" in rows["8", "9"]
+
+
+def test_a_list_of_words_is_split_but_not_a_table_of_an_action(capsys, tmp_path):
+    words = ["--action", "C3,[[0,1],[1,0]],S3", "--dry-run", "--json", "--store", str(tmp_path / "none")]
+    status, out, _ = call(capsys, "verify", "lego/critical-length", *words)
+    assert status == 0
+    assert [row["sizes"]["action"] for row in json.loads(out)] == ["C3", "[[0,1],[1,0]]", "S3"]
+
+
+def test_a_refused_combination_is_a_row_that_says_why(capsys, tmp_path):
+    sizes = ["--task.length", "1,8", "--task.sparsity", "2", "--task.width", "2"]
+    status, out, _ = call(capsys, "verify", "selection/thm3.5", *sizes, "--json", "--store", str(tmp_path / "store"))
+    refused, checked = json.loads(out)
+    assert status == 0
+    assert (refused["status"], refused["note"]) == (
+        "skipped",
+        "refused: task.length=1 must be at least 2 and at most 1048576",
+    )
+    assert checked["status"] == "holds"
+
+
+def test_verdicts_with_nan_infinity_and_numpy_integers_are_strict_json(capsys, monkeypatch, tmp_path):
+    def check(config, seed):
+        row = {"length": np.int64(3), "gap": float("inf"), "slope": np.float32("nan")}
+        return Verdict("reported", float("nan"), float("inf"), details=(row,))
+
+    claim, _ = registry.claims(["selection/thm3.5"])[0]
+    claim = dataclasses.replace(claim, check=check, cases=claim.cases[:1])
+    monkeypatch.setattr(registry, "claims", lambda names: [(claim, True)])
+    status, out, _ = call(capsys, "verify", "selection/thm3.5", "--json", "--store", str(tmp_path / "store"))
+    (row,) = json.loads(out, parse_constant=pytest.fail)
+    assert (status, row["measured"], row["required"]) == (0, None, None)
+    assert row["details"] == [{"length": 3, "gap": None, "slope": None}]

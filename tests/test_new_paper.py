@@ -57,9 +57,9 @@ def test_a_project_that_cannot_be_put_in_place_leaves_nothing_behind(here, capsy
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(os, "rename", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     assert main(["new-paper", "fresh"]) == 2
-    assert capsys.readouterr().err == "stairwise: into=fresh cannot be written: Permission denied\n"
+    assert capsys.readouterr().err == "stairwise: cannot write fresh: Permission denied\n"
     assert list(here.iterdir()) == []
 
 
@@ -124,8 +124,8 @@ def test_an_empty_folder_is_empty_again_where_writing_fails(here, capsys, monkey
 
     (here / "empty").mkdir()
     monkeypatch.setattr(Path, "write_text", full)
-    assert main(["new-paper", "fresh", "--into", "empty"]) == 2
-    assert capsys.readouterr().err == "stairwise: into=empty cannot be written: No space left on device\n"
+    assert main(["new-paper", "fresh", "--into", "empty"]) == 1
+    assert capsys.readouterr().err == "stairwise: cannot write empty: No space left on device\n"
     assert list((here / "empty").iterdir()) == []
 
 

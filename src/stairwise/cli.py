@@ -1,20 +1,26 @@
 """The command line: parses, calls lab and report, prints. Nothing here imports JAX; bad input never gets that far."""
 
 import argparse
+import errno
+import io
 import os
 import re
 import shlex
 import signal
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from stairwise.lab.config import ConfigError, Field, leaves
 from stairwise.lab.files import StoreError
 from stairwise.lab.manifest import TIERS
+from stairwise.lab.worker import Stopped, interruptible
 
 EPILOG = """Config fields are flags of their own: stairwise run selection/online --task.length 100 --learning_rate 0.5
 (stairwise run EXPERIMENT --help lists them). The store is --store, else $STAIRWISE_STORE, else ./stairwise-store."""
-MANY = (argparse._AppendAction, argparse._ExtendAction, argparse._HelpAction)  # flags that may be repeated
+
+# the process that multiprocessing has tidy up after one that leaves at once need not say so
+QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
 
 
 class Parser(argparse.ArgumentParser):
@@ -256,26 +262,35 @@ def split_fields(arguments: list[str], known: set[str]) -> tuple[list[str], dict
             value = arguments[position]
             position += 1
         if name in fields:
-            raise ConfigError(f"--{name} is given twice")
+            raise ConfigError(f"--{name} is given twice: {fields[name]} and {value}")
         fields[name] = value
     return rest, fields
 
 
-def _check_once(words: list[str], known: dict[str, argparse.Action]) -> None:
-    """ConfigError where a flag is given twice that can have one value only."""
+def check_options(command: argparse.ArgumentParser, words: list[str]) -> None:
+    """ConfigError for an option that is given twice, unless it gathers its values, and for one without any."""
     seen: set[str] = set()
-    for word in words[: words.index("--") if "--" in words else None]:
-        action = known.get(word.partition("=")[0])
-        if action is not None and action.dest in seen and not isinstance(action, MANY):
-            raise ConfigError(f"{'/'.join(action.option_strings)} is given twice")
-        seen |= {action.dest} if action is not None else set()
+    for word in words[: words.index("--")] if "--" in words else words:
+        flag = word.partition("=")[0] if word.startswith("--") else word[:2]
+        action = command._option_string_actions.get(flag)
+        if action is None:
+            continue
+        if word == f"{flag}=--":  # which argparse takes for no value at all
+            raise ConfigError(f"{flag} needs a value ({command.prog} --help)")
+        if action.dest in seen:
+            raise ConfigError(f"{flag} is given twice ({command.prog} --help)")
+        if type(action).__name__ not in ("_AppendAction", "_ExtendAction", "_HelpAction"):
+            seen.add(action.dest)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return _dispatch(arguments)
+        _check_surroundings(arguments)
+        if arguments[:1] == ["sweep"]:  # has a worker of its own; dask_jobqueue can be imported by the main thread only
+            return _dispatch(arguments)
+        return interruptible(lambda: _dispatch(arguments))
     except (ConfigError, StoreError) as error:
         if "--debug" in arguments:
             raise
@@ -286,33 +301,57 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         _leave(arguments, signal.SIGINT)
+    except Stopped as stopped:
+        _leave(arguments, stopped.signal_number)
     except Exception as error:
-        from stairwise.lab.worker import Stopped
-
-        if isinstance(error, Stopped):
-            _leave(arguments, error.signal_number)
-        if isinstance(error, OSError) and error.errno == 28:
-            print(f"stairwise: no space left on the device ({error.filename or 'store'})", file=sys.stderr)
-            return 1
         if "--debug" in arguments:
             raise
-        print(f"stairwise: {type(error).__name__}: {one_line(error)} (--debug shows where)", file=sys.stderr)
+        print(f"stairwise: {_unforeseen(error)}", file=sys.stderr)
         return 1
     return 1
 
 
+def _check_surroundings(arguments: list[str]) -> None:
+    """Standard streams that are open, and words that can be printed and used as names of files."""
+    if sys.stderr is None:  # else the next file to be opened would take its place
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  until the process ends
+    if sys.stdout is None:
+        raise ConfigError("standard output is closed: send it to a file, or to /dev/null")
+    for word in arguments:
+        if "\0" in word:
+            raise ConfigError(f"{word} must not hold a NUL byte")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name of a file need not be valid UTF-8
+            stream.reconfigure(errors="backslashreplace")
+    if QUIET_TRACKER not in sys.warnoptions:
+        sys.warnoptions.append(QUIET_TRACKER)
+
+
+def _unforeseen(error: Exception) -> str:
+    """One line for what nobody has explained where it happened: mostly the operating system's refusals."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left on the device ({error.filename or 'store'})"
+    return f"{type(error).__name__}: {one_line(error)} (--debug shows where)"
+
+
 def one_line(error: Exception) -> str:
-    """An error's message on one printable line, whatever a bad argument has put into it."""
-    text = "".join(ch if ch.isprintable() else "?" for ch in " ".join(str(error).split()))
-    return text if len(text) <= 1000 else f"{text[:600]} ... {text[-400:]}"  # the reason is at the end
+    """An error's message on one printable line, whatever a bad argument has put into it; a long one loses its middle.
+
+    >>> len(one_line(ValueError("x" * 5000 + " must be shorter"))), one_line(ValueError("x" * 5000 + " end"))[-7:]
+    (1000, 'xxx end')
+    """
+    text = " ".join(str(error).split())
+    text = "".join(ch if ch.isprintable() else "?" for ch in text)
+    return text if len(text) <= 1000 else f"{text[:495]} ... {text[-500:]}"
 
 
 def _leave(arguments: list[str], number: int) -> None:
     """Say how to go on and end the process at once: a compile that is under way cannot be unwound safely."""
     command = shlex.join(["stairwise", *arguments])
     left = "nothing was written" if arguments[0] in ("data", "eval", "export") else "what is finished is stored"
-    print(f"\nstairwise: stopped; {left}. Go on with: {command}", file=sys.stderr, flush=True)
-    sys.stdout.flush()
+    with suppress(OSError, ValueError):  # whoever reads them may have gone
+        print(f"\nstairwise: stopped; {left}. Go on with: {command}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
     os._exit(128 + number)
 
 
@@ -329,7 +368,7 @@ def _dispatch(arguments: list[str]) -> int:
         if ("--help" in rest or "-h" in rest) and target is not None:
             return _field_help(command, name, target)
         rest, fields = split_fields(rest, set(command._option_string_actions))
-    _check_once(rest, command._option_string_actions)
+    check_options(command, rest)
     options = top.parse_args([name, *rest])
     if options.store == "":
         raise ConfigError("store='' must be the name of a folder")

@@ -1,6 +1,5 @@
 """What each command of the command line does: call lab and report, print, return the exit status."""
 
-import json
 import shlex
 import sys
 import time
@@ -17,7 +16,9 @@ def _reader(options):
 
 
 def _print_json(data: Any) -> None:
-    print(json.dumps(data, allow_nan=False, default=str))  # unindented: the encoder in C is ten times as fast
+    from stairwise.report.terminal import print_json
+
+    print_json(data)
 
 
 def _list(options, fields) -> int:
@@ -179,10 +180,16 @@ def _verify(options, fields) -> int:
     if options.preset not in presets:
         raise ConfigError(f"preset={options.preset} must be one of {', '.join(presets)}")
     asked = {"tier": options.tier, "preset": options.preset}
-    check = verify(options.targets, fields, **asked, shard=options.shard, plan_only=True)
-    planned = [row.claim for row in check]  # bad input is refused here, before the store is made
+    # bad input is refused here, before the store is made
+    planned = list(verify(options.targets, fields, **asked, shard=options.shard, plan_only=True))
+    if options.dry_run and options.json:
+        _print_json([row.as_dict() for row in planned])
+        return 0
     if options.dry_run:
-        text.claims_table(list({claim.name: claim for claim in planned}.values()))
+        text.claims_table(list({row.claim.name: row.claim for row in planned}.values()))
+        for row in planned:
+            if row.verdict.note:
+                print(f"{row.claim.name}: {row.verdict.note}")
         print(f"{len(planned)} checks, none of which was run")
         return 0
     store = Store.open(options.store)
@@ -219,15 +226,12 @@ def _check_seed(seed: int) -> None:
 
 def _figure(options, fields) -> int:
     from stairwise.lab import api, registry
+    from stairwise.lab.files import output_file
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.store import Store
 
     figure = registry.figure(options.target)
-    out = Path(options.out or f"{figure.id}.pdf")
-    if out.suffix not in (".pdf", ".svg", ".png"):
-        raise ConfigError(f"out={out} must end in .pdf, .svg or .png")
-    if not out.resolve().parent.is_dir():
-        raise ConfigError(f"out={out} must lie in a folder that exists")
+    out = output_file("out", options.out or f"{figure.id}.pdf", (".pdf", ".svg", ".png"))
     experiment = registry.experiment(figure)
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.run:

@@ -44,6 +44,7 @@ def test_what_is_no_cluster_is_refused_with_what_is(text):
         ("jobs = 0\n[slurm]\ncores = 1\nmemory = '1GB'", "jobs=0 must lie in 1..10000"),
         ("[slurm]\ncores = 1", "must give memory"),
         ("queue = 'x'", "queue must be one of jobs, slurm"),
+        ("slurm = 3", r"\[slurm\] must give a table"),
         ("jobs = ", "is not TOML"),
     ],
 )

@@ -1,9 +1,14 @@
 """`stairwise figure`: whole sets of trials, or what there is so far, and then it says so."""
 
+import resource
+
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 
 from stairwise.cli import main
+from stairwise.lab import api
+from stairwise.lab.files import StoreError
 from tests.report import tiny
 
 
@@ -51,3 +56,16 @@ def test_a_drawing_that_needs_more_is_one_line(half, tmp_path, capsys):
 def test_nothing_so_far_is_no_figure(store, tmp_path, capsys):
     assert drawn(store, tmp_path, "tiny/fig1", "--so-far") == (2, "")
     assert "4 of 4 trials" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".pdf", ".svg", ".png"])
+def test_a_figure_that_does_not_fit_on_the_disk_is_one_line_and_leaves_nothing(tmp_path, suffix):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    drawn = plt.figure()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(StoreError, match=rf"cannot write .*figure{suffix}: File too large"):
+            api.save_figure(drawn, tmp_path / f"figure{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []

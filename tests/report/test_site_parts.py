@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import re
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -10,9 +13,10 @@ import pytest
 from stairwise.lab.answers import Answer
 from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Verdict
+from stairwise.lab.files import scratch_name, seal
 from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay
-from stairwise.report.site import data, scopes, serve
-from stairwise.report.site.folder import MEMORY, Folder
+from stairwise.report.site import build, data, scopes, serve, shelf
+from stairwise.report.site.folder import FORMAT, MEMORY, Folder
 from stairwise.report.site.story import render
 from tests.report import tiny
 from tests.report.site import built, chunk_of, pages
@@ -58,6 +62,37 @@ def test_what_earlier_builds_wrote_and_this_one_does_not_is_removed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [MEMORY, "two.html"]
 
 
+def test_a_memory_with_an_altered_result_is_not_believed_and_the_site_is_built_anew(store, tmp_path):
+    tiny.fill(store)
+    site = built(store, tmp_path / "out")
+    before = {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    memory = (site / MEMORY).read_text()
+    assert '"width"' in memory
+    (site / MEMORY).write_text(memory.replace('"width"', '"breadth"'))
+    built(store, tmp_path / "out")
+    assert {path: path.read_bytes() for path in site.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("there", ["<h1>My thesis</h1>", None])
+def test_a_first_page_that_is_not_a_sites_is_left_alone(store, tmp_path, there):
+    page = tmp_path / "out" / "index.html"
+    page.parent.mkdir()
+    page.mkdir() if there is None else page.write_text(there)
+    with pytest.raises(ConfigError, match=r"out=.*out must be a new folder or one of a report: its index\.html"):
+        built(store, tmp_path / "out")
+    assert [path.name for path in page.parent.iterdir()] == ["index.html"]
+    assert there is None or page.read_text() == there
+
+
+def test_what_a_killed_build_left_is_removed(tmp_path):
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    left = tmp_path / f"stairwise-{scratch_name().split('-')[1]}-{child.pid}-00000000"
+    left.write_text("half a page")
+    Folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("memory", ["", "[]", '{"format": 1, "steps": {"x": 3}, "files": {}}', '{"format": 99}'])
 def test_a_memory_that_cannot_be_used_is_as_none(tmp_path, memory):
     (tmp_path / MEMORY).write_text(memory)
@@ -71,7 +106,7 @@ def test_a_memory_does_not_remove_what_lies_outside_the_folder(tmp_path):
     outside.write_text("keep")
     site = tmp_path / "site"
     site.mkdir()
-    (site / MEMORY).write_text(json.dumps({"format": 1, "steps": {}, "files": {"../outside.txt": "0"}}))
+    (site / MEMORY).write_bytes(seal({"format": FORMAT, "steps": {}, "files": {"../outside.txt": "0"}}))
     Folder(site).close()
     assert outside.read_text() == "keep"
 
@@ -97,6 +132,28 @@ def test_a_thinned_series_keeps_its_ends_and_its_extremes():
     assert {0, 4321, 8765, 9999} <= set(shorter.tolist())
     assert (np.diff(shorter) > 0).all()
     assert (kept == values[shorter]).all()
+
+
+def test_of_many_trials_some_of_each_arm_are_drawn_and_the_set_says_how_many(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "CURVES", 3)
+    tiny.fill(store)
+    site = built(store, tmp_path / "out")
+    _, index = chunk_of(site / "data/tiny/walk/index.js")
+    (quick,) = index["sets"]
+    assert quick["label"] == "preset quick (curves of 2 of its 4 trials)"
+    assert [arm for _, arm in quick["members"]] == ["slow", "fast"]
+    assert len(index["trials"]) == 2
+    page = (site / "papers/tiny/walk.html").read_text()
+    assert re.search(r"<td>loss</td>(<td class=.n.>[^<]*</td>){3}<td class=.n.>2</td>", page)  # of each arm: both seeds
+
+
+def test_trials_that_were_checked_for_the_index_are_not_read_again(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("stairwise.lab.index.WORTH_WRITING", 1)
+    monkeypatch.setattr("stairwise.lab.index.SETTLED_NS", 0)
+    tiny.fill(store)
+    store.index().refresh()
+    monkeypatch.setattr("stairwise.lab.store.open_trial", pytest.fail)
+    assert len(shelf.read(store).records) == 4
 
 
 def test_numbers_that_a_picture_cannot_show_become_gaps(store, tmp_path):
@@ -269,16 +326,25 @@ def test_the_server_listens_on_loopback_and_serves_the_sites_files(served):
         "/way-out/secret.txt",
         "/.hidden",
         "/papers/",
+        "/%00",
+        f"/{'n' * 5000}",
     ],
 )
-def test_nothing_outside_the_folder_is_served_and_no_folder_is_listed(served, path):
+def test_nothing_outside_the_folder_is_served_and_no_folder_is_listed(served, path, capsys):
     status, content = asked(served, path)
+    assert capsys.readouterr() == ("", "")
     assert status == 404
     assert b"secret" not in content.replace(path.encode(), b"")
 
 
 def test_a_page_of_another_host_gets_nothing(served):
-    assert asked(served, "/index.html", "evil.example:80")[0] == 404
+    for host in ("evil.example:80", "evil.example", "localhost.evil.example", "127.0.0.1:80:80", ":80"):
+        assert asked(served, "/index.html", host)[0] == 404
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "localhost:80"])  # port 80 is left out by browsers
+def test_this_machine_may_be_asked_under_its_names_with_a_port_or_without(served, host):
+    assert asked(served, "/index.html", host) == (200, b"first page")
 
 
 def test_a_port_that_cannot_be_used_is_one_line(served, tmp_path):

@@ -8,11 +8,12 @@ import time
 
 import pytest
 
+from stairwise.lab.api import Result
 from stairwise.lab.contract import Outcome, Verdict
 from stairwise.lab.manifest import describe
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
-from stairwise.report import catalogue, text
+from stairwise.report import catalogue, summary, text
 from tests.report import tiny
 
 LONG = "a statement that is far longer than a terminal of eighty columns is wide, and that must be readable in a log"
@@ -232,6 +233,22 @@ def test_a_measurement_that_is_not_a_number_is_said_in_text_and_null_in_json(sto
     text.show(store.find(trial.digest), store, as_json=True)
     final = json.loads(capsys.readouterr().out)["final"]
     assert {row["metric"]: row["median"] for row in final} == {"loss": None, "norm": None}
+    summary.result(Result(tiny.PAPER.experiment("climb"), [store.read(trial)]), 1.0, as_json=True)
+    final = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["final"]
+    assert {row["metric"]: row["median"] for row in final} == {"loss": None, "norm": None}
+
+
+def test_a_zero_has_no_sign(store, capsys):
+    trial = tiny.PAPER.experiment("climb").trials("quick")[0]
+    ended = Outcome()
+    ended.add("main", 7, {"slope": -0.0})
+    store.write(trial, ended, tiny.RUN)
+    summary.result(Result(tiny.PAPER.experiment("climb"), [store.read(trial)]), 1.0, as_json=False)
+    text.ledger_table([row(verdict=Verdict.at_most(-0.0, -0.0))])
+    out = capsys.readouterr().out
+    assert re.search(r"slope +0 +0 \.\. 0$", out, re.MULTILINE)
+    assert re.search(r"\bthm1 +0 +<= 0 ", out)
+    assert str(Verdict.at_most(-0.0, -0.0)) == "holds  measured 0  required <= 0"
 
 
 def test_two_trials_differ_in_exactly_what_differs(filled, capsys):

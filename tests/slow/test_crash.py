@@ -22,7 +22,7 @@ KILLS = 10
 
 
 def start(store: Path, *more: str, env: dict[str, str] | None = None) -> subprocess.Popen:
-    words = [word for name, value in FIELDS.items() for word in (f"--{name}", value)]
+    words = [word for name, value in FIELDS.items() if f"--{name}" not in more for word in (f"--{name}", value)]
     return subprocess.Popen(
         [sys.executable, "-m", "stairwise.cli", *COMMAND, *words, "--store", str(store), *more],
         stdout=subprocess.PIPE,

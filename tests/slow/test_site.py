@@ -268,6 +268,6 @@ def test_the_command_serves_the_site_on_loopback_until_it_is_interrupted(tmp_pat
         with urllib.request.urlopen(address, timeout=10) as answer:
             assert answer.read() == Path(page).read_bytes()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=10) == 130
     finally:
         process.kill()

@@ -3,18 +3,19 @@
 import json
 import sys
 from argparse import Namespace
-from pathlib import Path
 
 from stairwise.bench import GROWING, run, table
 from stairwise.bench.row import Settings
 from stairwise.lab.config import ConfigError
+from stairwise.lab.files import explained, output_file, replace_file
+from stairwise.report.terminal import print_json
 
 
 def bench(options: Namespace) -> int:
     """Exit status 1 if a row failed."""
     if options.growth is not None:
         return growing(options)
-    out = output(options.out, (".json",))
+    out = output_file("out", options.out, (".json",)) if options.out else None
     if options.limit is not None and not options.limit > 0:
         raise ConfigError(f"limit={options.limit:g} must be above 0 seconds")
     settings = Settings(options.device, options.repeats, options.compile, options.tiny)
@@ -26,10 +27,11 @@ def bench(options: Namespace) -> int:
             table.line(found)
             shown = len(found.rows)
         if out is not None:
-            out.write_text(json.dumps(found.as_dict(), indent=1))
+            with explained(f"write {out}"):
+                replace_file(out, json.dumps(found.as_dict(), indent=1).encode())
     assert found is not None  # every bench has a row
     if options.json:
-        print(json.dumps(found.as_dict()))
+        print_json(found.as_dict())
     else:
         table.show(found)
     return 1 if any(row.failure for row in found.rows) else 0
@@ -42,7 +44,7 @@ def growing(options: Namespace) -> int:
     if options.growth not in GROWING:
         raise ConfigError(f"growth={options.growth} must be one of {', '.join(GROWING)}")
     run.check_repeats(options.repeats)
-    out = output(options.out, (".png", ".pdf", ".svg"))
+    out = output_file("out", options.out, (".png", ".pdf", ".svg")) if options.out else None
     from stairwise.bench import growth
 
     def seen(size: int) -> None:
@@ -50,22 +52,10 @@ def growing(options: Namespace) -> int:
 
     grown = growth.grow(options.growth, options.device, options.repeats, seen)
     if options.json:
-        print(json.dumps(grown.as_dict()))
+        print_json(grown.as_dict())
     else:
         growth.show(grown)
     if out is not None:
         growth.draw(grown, out)
         print(out, file=sys.stderr)
     return 0
-
-
-def output(name: str | None, endings: tuple[str, ...]) -> Path | None:
-    """The file to write to, if it is of the right kind and its folder exists."""
-    if name is None:
-        return None
-    path = Path(name)
-    if path.suffix not in endings:
-        raise ConfigError(f"out={path} must end in {' or '.join(endings)}")
-    if not path.resolve().parent.is_dir():
-        raise ConfigError(f"out={path} must lie in a folder that exists")
-    return path

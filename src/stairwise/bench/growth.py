@@ -130,6 +130,7 @@ def peak_bytes(compiled: Any) -> int:
 
 def draw(grown: Grown, out: Path) -> None:
     """Time and memory against size, both axes logarithmic; the law dashed, through the last point."""
+    from stairwise.lab.api import save_figure
     from stairwise.lab.plots import COLOURS, COLUMN, house_style
 
     with house_style():
@@ -161,8 +162,7 @@ def draw(grown: Grown, out: Path) -> None:
             panel.set_ylim(min(values) / 2, max(values) * 6)  # room for the legend above the lines
             panel.legend(loc="upper left")
         figure.suptitle(f"{grown.growth.work}\nexponents are fitted where it is shaded", fontsize=8)
-        figure.savefig(out)
-        plt.close(figure)
+        save_figure(figure, out)
 
 
 def law_name(law: Law) -> str:

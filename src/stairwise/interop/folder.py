@@ -7,17 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stairwise.lab.config import ConfigError, short
-from stairwise.lab.files import (
-    Damaged,
-    explained,
-    read_file,
-    read_sealed,
-    remove,
-    scratch_name,
-    seal,
-    sync_folder,
-    write_file,
-)
+from stairwise.lab.files import Damaged, explained, read_file, read_sealed, replacing, seal, sync_folder, write_file
 
 FORMAT = 1
 DESCRIPTION = "stairwise.json"
@@ -36,17 +26,13 @@ def write_described(folder: Path, files: Mapping[str, bytes], description: Mappi
     digests = {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()}
     sealed = seal({**description, "format": FORMAT, "files": digests})
     check_free(folder)
-    temporary = folder.absolute().parent / f".{scratch_name()}"
-    try:
-        with explained(f"write {folder}"):
+    with explained(f"write {folder}"):
+        with replacing(folder.absolute()) as temporary:
             temporary.mkdir()
             for name, data in {**files, DESCRIPTION: sealed}.items():
                 write_file(temporary / name, data)
             sync_folder(temporary)
-            os.rename(temporary, folder)  # an empty folder gives way
-            sync_folder(folder.absolute().parent)
-    finally:
-        remove(temporary)
+        sync_folder(folder.absolute().parent)
 
 
 def read_described(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:

@@ -1,5 +1,6 @@
 """What `import stairwise as sw` offers: run, verify, load, fit. The command line calls the same functions."""
 
+import io
 import os
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from stairwise.lab import registry
 from stairwise.lab.config import ConfigError
 from stairwise.lab.contract import Experiment, Figure, Outcome, Stage, Trial
 from stairwise.lab.execute import execute
-from stairwise.lab.files import StoreError
+from stairwise.lab.files import explained, replace_file
 from stairwise.lab.plots import house_style
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import StoredTrial
@@ -84,19 +85,23 @@ def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure to a file, whole or not at all; the same figure gives the same bytes."""
+    data = figure_bytes(figure, path.suffix)
+    with explained(f"write {path}"):
+        replace_file(Path(os.path.realpath(path)), data)
+
+
+def figure_bytes(figure: Any, suffix: str) -> bytes:
+    """A figure as the content of a file with this ending; the figure is closed."""
     import matplotlib.pyplot as plt
 
-    temporary = path.with_name(f".{os.getpid()}-{path.name}")
     stamps = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+    buffer = io.BytesIO()
     try:
         with house_style():
-            figure.savefig(temporary, metadata=stamps.get(path.suffix))
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from None
+            figure.savefig(buffer, format=suffix[1:], metadata=stamps.get(suffix))
     finally:
-        temporary.unlink(missing_ok=True)
         plt.close(figure)
+    return buffer.getvalue()
 
 
 def seed_list(seeds: int | Sequence[int] | None) -> Sequence[int] | None:

@@ -318,7 +318,7 @@ def _slurm_options(config: str | None) -> dict[str, Any]:
     jobs, options = data.get("jobs", 1), data.get("slurm", {})
     if not isinstance(jobs, int) or isinstance(jobs, bool) or not 1 <= jobs <= 10_000:
         raise ConfigError(f"cluster-config={config}: jobs={jobs!r} must lie in 1..10000")
-    missing = [name for name in ("cores", "memory") if name not in options]
+    missing = [name for name in ("cores", "memory") if name not in options] if isinstance(options, dict) else []
     if not isinstance(options, dict) or missing:
         raise ConfigError(f"cluster-config={config}: [slurm] must give {', '.join(missing or ['a table'])}")
     return {"jobs": jobs, **options}

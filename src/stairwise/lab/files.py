@@ -1,7 +1,7 @@
 """How the store touches the disk: files that are whole or absent, JSON that knows its own digest, one-line errors.
 
-Whatever is being written lies in a scratch folder under a name that says which process owns it, is flushed to the
-disk, and only then renamed to its place. A process that dies leaves scratch behind, which `sweep` removes.
+Whatever is being written lies in a scratch folder, or beside its place, under a name that says which process owns it.
+It is flushed to the disk and only then renamed to its place. `sweep` removes what a process that died has left behind.
 """
 
 import errno
@@ -22,7 +22,9 @@ from typing import Any
 
 import numpy as np
 
-SCRATCH_NAME = re.compile(r"stairwise-(?P<machine>[0-9a-f]{12})-(?P<pid>\d{1,9})-[0-9a-f]{8}")
+from stairwise.lab.config import ConfigError
+
+SCRATCH_NAME = re.compile(r"\.?stairwise-(?P<machine>[0-9a-f]{12})-(?P<pid>\d{1,9})-[0-9a-f]{8}")
 SCRATCH_SECONDS = 3600.0
 UNSEALED = "0" * 64
 SEAL = re.compile(rb'(^ "seal": ")([0-9a-f]{64})', re.MULTILINE)  # one space deep: a field of the outermost level
@@ -116,17 +118,43 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(path: Path, data: bytes, scratch: Path) -> None:
-    """Puts `data` at `path` in one step: a reader, or a crash, finds the old content or the new."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    temporary = scratch / scratch_name()
+@contextmanager
+def replacing(path: Path, scratch: Path | None = None) -> Iterator[Path]:
+    """A name for a file or folder to be written, renamed to `path` at the end; nothing is left of it after an error.
+
+    It lies in `scratch`; without one hidden beside `path`, where what dead processes left is removed first.
+    """
+    if scratch is None:
+        sweep(path.parent, hidden=True)
+        temporary = path.parent / f".{scratch_name()}"
+    else:
+        temporary = scratch / scratch_name()
     try:
-        write_file(temporary, data)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(temporary, path)
-        sync_folder(path.parent)
+        yield temporary
+        os.replace(temporary, path)  # an empty folder gives way to a folder
     finally:
         remove(temporary)
+
+
+def replace_file(path: Path, data: bytes, scratch: Path | None = None) -> None:
+    """Puts `data` at `path` in one step: a reader, or a crash, finds the old content or the new."""
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, scratch) as temporary:
+        write_file(temporary, data)
+    sync_folder(path.parent)
+
+
+def output_file(field: str, name: str, endings: tuple[str, ...]) -> Path:
+    """The file that an option names, where its ending is right and its folder exists; ConfigError says why not."""
+    path = Path(name)
+    if path.suffix not in endings:
+        words = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise ConfigError(f"{field}={path} must end in {words}")
+    if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise ConfigError(f"{field}={path} must lie in a folder that exists")
+    return path
 
 
 def read_file(path: Path) -> bytes:
@@ -179,22 +207,29 @@ def scratch_name() -> str:
     return f"stairwise-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def sweep(scratch: Path) -> None:
-    """Removes what dead processes of this machine, or anybody more than an hour ago, left in the scratch folder."""
-    for path in entries(scratch):
-        with suppress(FileNotFoundError):  # its owner may finish while we look
-            if abandoned(path):
-                remove(path)
+def sweep(folder: Path, *, hidden: bool = False) -> None:
+    """Removes what processes that have ended left in a folder; `hidden`: under hidden names, beside other files."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(folder)
+    for name in names:
+        if name.startswith(".stairwise-" if hidden else "stairwise-") and abandoned(folder / name):
+            remove(folder / name)
 
 
 def abandoned(path: Path, owner: str | None = None) -> bool:
-    """Whether a file or folder belongs to nobody any more; its name says whose it is, unless `owner` does."""
+    """Whether a file or folder belongs to nobody any more: its process has ended, or is of another machine (or of this
+    one before it was started anew) and has not written to it for an hour. Its name says whose it is, or `owner` does.
+    """
     name = SCRATCH_NAME.fullmatch(path.name if owner is None else owner)
     if name is None:  # not ours, whoever put it there
         return False
-    if time.time() - path.lstat().st_mtime > SCRATCH_SECONDS:
-        return True
-    return name["machine"] == _machine() and not _alive(int(name["pid"]))
+    if name["machine"] == _machine():
+        return not _alive(int(name["pid"]))
+    try:
+        return time.time() - path.lstat().st_mtime > SCRATCH_SECONDS
+    except FileNotFoundError:  # its owner has finished while we looked
+        return False
 
 
 def _alive(pid: int) -> bool:

@@ -212,7 +212,7 @@ class StoredTrial:
         try:
             # in one thread, from memory: a pool of threads that holds Python objects may abort the exit
             source = pyarrow.BufferReader(data)
-            return pyarrow.parquet.read_table(source, columns=["stage", "step", "name", "value"], use_threads=False)
+            return pyarrow.parquet.ParquetFile(source).read(["stage", "step", "name", "value"], use_threads=False)
         except (pyarrow.ArrowException, OSError) as error:
             raise Damaged(self.path, f"{METRICS}: {error}") from error
 

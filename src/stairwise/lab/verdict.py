@@ -104,9 +104,9 @@ class Verdict:
     def __str__(self) -> str:
         parts = [self.status]
         if self.measured is not None:
-            parts.append(f"measured {self.measured:.4g}")
+            parts.append(f"measured {self.measured + 0:.4g}")
         if self.required is not None:
-            parts.append(f"required {self.direction} {self.required:.4g}")
+            parts.append(f"required {self.direction} {self.required + 0:.4g}")
         if self.margin is not None:
             parts.append(f"margin {self.margin:.3g}x")
         return "  ".join(parts)

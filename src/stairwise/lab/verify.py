@@ -1,6 +1,7 @@
 """Runs claims and keeps their verdicts: one row a claim, or one a size where the user gives a list of them."""
 
 import itertools
+import math
 import threading
 import time
 import typing
@@ -83,15 +84,17 @@ def verify(
     if part is not None:
         jobs = _part(part, jobs)
     if plan_only:
-        yield from (Row(claim, Verdict("skipped"), changes=sizes) for claim, _, sizes in jobs)
+        yield from (Row(claim, Verdict("skipped", note=why), changes=sizes) for claim, _, sizes, why in jobs)
         return
     progress.begin("claims", len(jobs), 0)
     try:
-        for claim, named, sizes in jobs:
+        for claim, named, sizes, why in jobs:
             if stop.is_set():
                 return
             progress.status(claim.name)
-            if not _due(claim, named, tier) and not _judgeable(claim, preset, store):
+            if why:
+                row = Row(claim, Verdict("skipped", note=why), changes=sizes)
+            elif not _due(claim, named, tier) and not _judgeable(claim, preset, store):
                 row = Row(claim, Verdict("skipped", note=f"its tier is {claim.tier}: --tier {claim.tier} runs it"))
             elif claim.check is not None:
                 row = _theory(claim, sizes, seed, store, fresh)
@@ -108,7 +111,7 @@ def unchecked(
 ) -> int:
     """How many checks of the request have no verdict in the store."""
     jobs = _jobs(registry.claims(list(targets)), dict(changes), preset)
-    due = [(claim, sizes) for claim, named, sizes in jobs if _due(claim, named, tier)]
+    due = [(claim, sizes) for claim, named, sizes, why in jobs if not why and _due(claim, named, tier)]
     return sum(
         store.read_verdict(claim.name, _verdict_digest(claim, sizes, seed, preset)) is None for claim, sizes in due
     )
@@ -121,16 +124,21 @@ def _due(claim: Claim, named: bool, tier: str) -> bool:
 def _part(shard: Shard, jobs: list[Any]) -> list[Any]:
     """A shard's checks, dealt out one by one; those that are judged on the same trials stay together."""
     units: dict[Any, list[Any]] = {}
-    for position, (claim, named, sizes) in enumerate(jobs):
+    for position, job in enumerate(jobs):
+        claim, _, sizes, _ = job
         unit = position if claim.check is not None else (claim.paper, claim.experiment, str(sizes))
-        units.setdefault(unit, []).append((claim, named, sizes))
+        units.setdefault(unit, []).append(job)
     return [job for unit in shard.of(list(units.values())) for job in unit]
 
 
 def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str):
-    """Each claim once, or once for every combination of the listed sizes; all sizes are checked before any work."""
+    """Each claim once, or once for every combination of the listed sizes; all sizes are checked before any work.
+
+    A combination that the claim's config refuses comes with the reason, unless there is no other.
+    """
     known: set[str] = set()
-    jobs = []
+    jobs: list[tuple[Claim, bool, dict[str, Any], str]] = []
+    refusals: list[ConfigError] = []
     for claim, named in chosen:
         base = _base(claim, preset)
         fields = {leaf.path: leaf for leaf in leaves(base)} if base is not None else {}
@@ -144,16 +152,25 @@ def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str
                 continue
         axes = [_values(fields[path].kind, value) for path, value in mine.items()]
         for combination in itertools.product(*axes):
-            sizes = dict(zip(mine, combination, strict=True))
+            sizes, why = dict(zip(mine, combination, strict=True)), ""
             assert base is not None or not sizes
             if base is not None:
-                config = _at(claim, base, sizes, named)
-                paths = {leaf.path: leaf.default for leaf in leaves(config)}
-                sizes = {path: paths[path] for path in sizes}
-            jobs.append((claim, named, sizes))
+                try:
+                    config = _at(claim, base, sizes, named)
+                except ConfigError as error:
+                    refusals.append(error)
+                    why = f"refused: {error}"
+                else:
+                    paths = {leaf.path: leaf.default for leaf in leaves(config)}
+                    sizes = {path: paths[path] for path in sizes}
+            jobs.append((claim, named, sizes, why))
+        if refusals and math.prod(map(len, axes)) == 1:
+            raise refusals[0]
     for path in changes:
         if path not in known:
             raise ConfigError(unknown_field(path, sorted(known)))
+    if refusals and len(refusals) == len(jobs):
+        raise refusals[0]
     if changes and not jobs:
         raise ConfigError(f"no claim takes {', '.join(changes)} together")
     return jobs
@@ -175,12 +192,28 @@ def _base(claim: Claim, preset: str) -> Config | None:
 
 
 def _values(kind: Any, value: Any) -> list[Any]:
-    """A list of sizes where a single one is expected: "8,16,32", or a Python list."""
+    """A list of sizes where a single one is expected: "8,16,32", "C3,S4", or a Python list."""
     if typing.get_origin(kind) is tuple:
         return [value]
-    if isinstance(value, str) and kind is not str:
-        return [part for part in value.split(",") if part] or [value]
+    if isinstance(value, str):
+        return [part for part in _parts(value) if part] or [value]
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas that are not within brackets.
+
+    >>> _parts("C3,[[0,1],[1,0]],S4")
+    ['C3', '[[0,1],[1,0]]', 'S4']
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[(<") - (letter in "])>")
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | None, fresh: bool) -> Row:

@@ -1,9 +1,6 @@
 """A second process that works ahead: one program seldom keeps two cores busy, two programs do."""
 
 import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections.abc import Sequence
 
@@ -11,7 +8,7 @@ from stairwise.lab import api, provenance, registry
 from stairwise.lab.config import ConfigError
 from stairwise.lab.execute import device
 from stairwise.lab.store import Store
-from stairwise.lab.worker import Stopped
+from stairwise.lab.worker import Stopped, leave_with_the_caller, unheard_by_children
 
 PATIENCE_SECONDS = 0.2
 
@@ -30,7 +27,8 @@ class Ahead:
             target=_work, args=(list(names), root, self.taken, self.done), daemon=True, name="stairwise-ahead"
         )
         if provenance.machine()["cores"] > 1 and device()["platform"] == "cpu":
-            self.process.start()
+            with unheard_by_children():
+                self.process.start()
 
     def take(self, index: int) -> None:
         """Return once the experiment is the caller's, or stored by the other process (or that one has died)."""
@@ -53,8 +51,7 @@ def _took(taken, index: int) -> bool:
 
 
 def _work(names: Sequence[str], root: str, taken, done) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the caller too, whose end is this one's
-    threading.Thread(target=_leave_with_the_caller, daemon=True).start()
+    leave_with_the_caller()
     store = Store.open(root)
     for index in reversed(range(len(names))):
         if not _took(taken, index):
@@ -66,10 +63,3 @@ def _work(names: Sequence[str], root: str, taken, done) -> None:
         except ConfigError:  # the caller meets it as well, and says so
             pass
         done[index] = 1
-
-
-def _leave_with_the_caller() -> None:
-    caller = multiprocessing.parent_process()
-    if caller is not None:
-        caller.join()
-        os._exit(1)

@@ -1,6 +1,5 @@
 """`stairwise doctor`: what this machine offers, and whether everything that runs need is in order."""
 
-import json
 import os
 import time
 from typing import Any
@@ -11,6 +10,7 @@ from stairwise.lab import provenance, registry
 from stairwise.lab.execute import device, prepare_jax
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.store import Store
+from stairwise.report.terminal import print_json
 
 
 def facts(root: str | None) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _plug_ins() -> dict[str, str]:
 def doctor(root: str | None, *, as_json: bool) -> int:
     found = facts(root)
     if as_json:
-        print(json.dumps(found, indent=1))
+        print_json(found)
     else:
         for name, values in found.items():
             print(name)

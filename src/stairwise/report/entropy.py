@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.api import save_figure
-from stairwise.lab.config import ConfigError, short
-from stairwise.lab.files import explained, render, replace_file
+from stairwise.lab.config import ConfigError
+from stairwise.lab.files import explained, output_file, render, replace_file
 from stairwise.lab.heads import heads_by_layer
 from stairwise.lab.plots import house_style
 from stairwise.lab.progress import Silent
@@ -22,7 +21,6 @@ from stairwise.report.terminal import heading, new_table, open_console
 
 FIGURES = (".pdf", ".svg", ".png")
 TABLES = (".json", ".parquet")
-LONGEST = 255  # bytes that the name of a file may have
 
 
 def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
@@ -34,8 +32,9 @@ def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
     _check_different("model", options.model)
     if options.layers is not None and options.figure is None:
         raise ConfigError(f"layers={options.layers} must be left out where there is no --figure")
-    _check_target("figure", options.figure, FIGURES)
-    _check_target("out", options.out, TABLES)
+    for name, endings in (("figure", FIGURES), ("out", TABLES)):
+        if getattr(options, name) is not None:
+            output_file(name, getattr(options, name), endings)
     try:
         problems = gsm8k.read_problems(options.data, options.limit)
     except ValueError as error:
@@ -63,17 +62,6 @@ def _check_different(name: str, values: Sequence[Any]) -> None:
 def _check_depth(layers: Sequence[int] | None, depth: int | None) -> None:
     if layers and depth is not None and max(layers) > depth:
         raise ConfigError(f"layers={','.join(map(str, layers))} must lie in 1..{depth}, the layers of the model")
-
-
-def _check_target(name: str, path: str | None, endings: Sequence[str]) -> None:
-    if path is None:
-        return
-    if Path(path).suffix not in endings:
-        raise ConfigError(f"{name}={short(path)} must end in {' or '.join(endings)}")
-    if not os.path.isdir(Path(path).parent):
-        raise ConfigError(f"{name}={short(path)} must lie in a folder that exists")
-    if os.path.isdir(path) or len(os.fsencode(Path(path).name)) > LONGEST:
-        raise ConfigError(f"{name}={short(path)} must be a file with a name of at most {LONGEST} bytes")
 
 
 def measured(
@@ -203,7 +191,7 @@ def write(path: Path, found: Sequence[Any], rows: Sequence[dict[str, Any]], fact
         _parquet(found) if path.suffix == ".parquet" else render(facts | {"comparisons": rows, "heads": _heads(found)})
     )
     with explained(f"write {path}"):
-        replace_file(path, data, path.parent)
+        replace_file(path, data)
 
 
 def _heads(found: Sequence[Any]) -> list[dict[str, Any]]:

@@ -249,8 +249,8 @@ def runs_listing(store: Store, chosen: Filter | str | None = None, *, trials: bo
     """The stored runs, or the trials, of a paper, of an experiment or of all; oldest run first."""
     chosen = chosen if isinstance(chosen, Filter) else Filter(chosen)
     if trials:
-        return finite([trial_line(record) for record in chosen.trials(store)])
-    return finite([run_line(run) for run in chosen.runs(store)])
+        return [trial_line(record) for record in chosen.trials(store)]
+    return [run_line(run) for run in chosen.runs(store)]
 
 
 def run_line(run: StoredRun) -> dict[str, Any]:
@@ -379,13 +379,16 @@ def _one(values: list[Any] | None) -> Any:
 
 
 def finite(data: Any) -> Any:
-    """The data with NumPy's numbers as Python's, and NaN and infinities as None: JSON has no other word for them."""
-    if isinstance(data, str) or data is None:
-        return data
+    """The data as JSON knows it: NumPy's values as Python's, and null for NaN and infinities.
+
+    >>> import numpy as np
+    >>> finite({"n": np.int64(3), "rows": (np.float32("nan"), 0.5)})
+    {'n': 3, 'rows': [None, 0.5]}
+    """
+    if isinstance(data, float):
+        return float(data) if math.isfinite(data) else None
     if isinstance(data, Mapping):
-        return {name: finite(value) for name, value in data.items()}
+        return {str(name): finite(value) for name, value in data.items()}
     if isinstance(data, (list, tuple)):
         return [finite(value) for value in data]
-    if hasattr(data, "tolist"):  # NumPy's numbers and arrays
-        return finite(data.tolist())
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    return finite(data.tolist()) if hasattr(data, "tolist") else data

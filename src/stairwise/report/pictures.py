@@ -2,18 +2,17 @@
 
 import multiprocessing
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from xml.etree import ElementTree
 
 from stairwise.lab import api
 from stairwise.lab.contract import Figure
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.worker import leave_with_the_caller, unheard_by_children
 from stairwise.report.words import plain
 
 SVG_BYTES = 500_000
@@ -55,9 +54,11 @@ def draw_all(jobs: Sequence[tuple[Figure, tuple[StoredTrial, ...]]], drawn: Call
 
 
 def _by_processes(jobs, drawn, processes: int) -> list[Picture]:
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))  # a fork would copy JAX's threads
+    spawn = multiprocessing.get_context("spawn")  # a fork would copy JAX's threads
+    pool = ProcessPoolExecutor(processes, spawn, initializer=leave_with_the_caller)
     try:
-        waiting = [pool.submit(picture, *job) for job in jobs]
+        with unheard_by_children():
+            waiting = [pool.submit(picture, *job) for job in jobs]
         made = []
         for (figure, _), each in zip(jobs, waiting, strict=True):
             made.append(each.result())
@@ -83,19 +84,16 @@ def none_left_open() -> Iterator[None]:
 def _drawn(figure: Figure, records: tuple[StoredTrial, ...]) -> Picture:
     drawing = api.draw(figure, records)
     width, height = (round(float(inches) * PIXELS_PER_INCH) for inches in drawing.get_size_inches())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "figure.svg")
-        api.save_figure(drawing, path)
-        if path.stat().st_size > SVG_BYTES or not _well_formed(path):
-            path = path.with_suffix(".png")
-            api.save_figure(drawing, path)
-        return Picture(path.read_bytes(), path.suffix, width, height)
+    svg = api.figure_bytes(drawing, ".svg")
+    if len(svg) <= SVG_BYTES and _well_formed(svg):
+        return Picture(svg, ".svg", width, height)
+    return Picture(api.figure_bytes(drawing, ".png"), ".png", width, height)
 
 
-def _well_formed(svg: Path) -> bool:
+def _well_formed(svg: bytes) -> bool:
     """A control code in a label is a letter to Matplotlib and an error to every reader of XML."""
     try:
-        ElementTree.parse(svg)
+        ElementTree.fromstring(svg)
     except ElementTree.ParseError:
         return False
     return True

@@ -12,13 +12,14 @@ from stairwise.lab.worker import in_worker
 from stairwise.report import text
 from stairwise.report.ahead import Ahead
 from stairwise.report.site.build import build
+from stairwise.report.site.folder import check_free
 
 
 def reproduce(root: str | None, out: Path, *, everything: bool) -> int:
     """Run, draw, check, report; what is stored already is not done again. Exit status 1 if a claim fails."""
     began = time.monotonic()
+    check_free(out)
     store = Store.open(root)
-    out.mkdir(parents=True, exist_ok=True)
     wanted = [
         (experiment, [figure for figure in experiment.figures if everything or figure.headline])
         for paper in registry.papers()

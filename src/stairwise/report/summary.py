@@ -5,16 +5,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stairwise.lab.api import Result, Share
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.plan import Tally, tally
 from stairwise.lab.progress import for_terminal, watched
 from stairwise.lab.store import Store
 from stairwise.lab.stored import is_result
+from stairwise.report.listing import finals
 from stairwise.report.terminal import print_json
-from stairwise.report.words import device_of
+from stairwise.report.words import device_of, number
 
 MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have been run, and what they took
 
@@ -84,19 +83,10 @@ def last_time(experiment: Experiment, preset: str, trials: Sequence[Trial], stor
 
 def final_metrics(result: Result) -> list[dict[str, Any]]:
     """The last value of each metric, arm by arm: median, lowest and highest over seeds."""
-    arms: dict[str, list[Any]] = {}
-    for record in result.records:
-        arms.setdefault(record.arm, []).append(record)
-    rows = []
-    for arm, records in arms.items():
-        for name in records[0].names():
-            values = [record.final(name) for record in records if name in record.names()]
-            with np.errstate(invalid="ignore"):  # between infinities lies NaN
-                low, middle, high = np.quantile(values, [0, 0.5, 1])
-            rows.append(
-                {"arm": arm, "metric": name, "median": middle, "lowest": low, "highest": high, "seeds": len(values)}
-            )
-    return rows
+    rows = finals(result.records, arms=True)
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    named = ({("seeds" if name == "trials" else name): value for name, value in row.items()} for row in rows)
+    return sorted(named, key=lambda row: arms.index(row["arm"]))
 
 
 def shared(share: Share, trials: int) -> list[str]:
@@ -136,7 +126,8 @@ def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> No
             arm = row["arm"]
             count = "1 seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
             print(f"  {arm or 'final values'} (median over {count}, lowest to highest)")
-        print(f"    {row['metric']:{width}}  {row['median']:<10.4g} {row['lowest']:.4g} .. {row['highest']:.4g}")
+        median, lowest, highest = (number(row[name]) for name in ("median", "lowest", "highest"))
+        print(f"    {row['metric']:{width}}  {median:<10} {lowest} .. {highest}")
     figures = [f"{figure.paper}/{figure.id}" for figure in result.experiment.figures]
     if figures and not result.share.left:
         print(f"  figures: {', '.join(f'stairwise figure {name} {flags}'.rstrip() for name in figures)}")

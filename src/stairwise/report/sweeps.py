@@ -12,7 +12,6 @@ from stairwise.lab.board import label
 from stairwise.lab.config import ConfigError
 from stairwise.lab.sweep import Sweep
 from stairwise.lab.tidy import Litter
-from stairwise.report.listing import finite
 from stairwise.report.summary import shared
 from stairwise.report.terminal import heading, open_console, print_json, print_rows
 from stairwise.report.words import duration, number, plain
@@ -74,7 +73,7 @@ def answer(table: Any, form: str) -> None:
     columns = {name: _shown(name, table[name]) for name in table.column_names}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if form == "json":
-        print_json(finite(rows))
+        print_json(rows)
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(table.column_names)

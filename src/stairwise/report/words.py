@@ -21,12 +21,12 @@ def plain(value: Any) -> str:
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """Four digits of a number; a dash where there is none.
+    """Four digits of a number, without the sign of a zero; a dash where there is none.
 
-    >>> number(1 / 3), number(None), number(float("inf"))
-    ('0.3333', '-', 'inf')
+    >>> number(1 / 3), number(None), number(float("inf")), number(-0.0)
+    ('0.3333', '-', 'inf', '0')
     """
-    return f"{value:.{digits}g}" if is_number(value) else "-"
+    return f"{value + 0:.{digits}g}" if is_number(value) else "-"
 
 
 def is_number(value: Any) -> bool:
@@ -54,7 +54,7 @@ def required(verdict: Verdict) -> str:
     >>> required(Verdict.at_most(1, 2)), required(Verdict.at_least(2, 2)), required(Verdict("refuted", 1, 2))
     ('<= 2', '>= 2', '2')
     """
-    return "-" if verdict.required is None else f"{verdict.direction} {verdict.required:.4g}".strip()
+    return "-" if verdict.required is None else f"{verdict.direction} {number(verdict.required)}".strip()
 
 
 def duration(value: Any) -> str:

@@ -9,13 +9,13 @@ import json
 import keyword
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stairwise.lab import registry
 from stairwise.lab.config import ConfigError
+from stairwise.lab.files import explained, replacing
 
 HERE = Path(__file__).parent
 MODULE, ID, TITLE = "stairwise.skeleton.paper", "marked-token", "Attention finds the marked token"
@@ -28,21 +28,15 @@ def new_paper(name: str, into: str | None = None, title: str | None = None) -> P
     title = _check_title(TITLE if title is None else title)
     folder = _check_folder(Path(into or name))
     files = dict(_files(name, title))
-    try:
-        _fill(folder, files) if folder.exists() else _create(folder, files)
-    except OSError as error:
-        raise ConfigError(f"into={folder} cannot be written: {error.strerror}") from None
+    with explained(f"write {folder}"):
+        _fill(folder, files) if os.path.isdir(folder) else _create(folder, files)
     return folder
 
 
 def _create(folder: Path, files: Mapping[str, str]) -> None:
     """Write beside it and rename: it is there when it is complete."""
-    scratch = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
-    try:
-        _write(scratch, files)
-        os.rename(scratch, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with replacing(folder.absolute()) as temporary:
+        _write(temporary, files)
 
 
 def _fill(folder: Path, files: Mapping[str, str]) -> None:
@@ -110,10 +104,11 @@ def _check_title(title: str) -> str:
 
 
 def _check_folder(folder: Path) -> Path:
-    if not folder.absolute().parent.is_dir():
+    if not os.path.isdir(folder.absolute().parent):
         raise ConfigError(f"into={folder} must lie in a folder that exists")
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+    if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
         raise ConfigError(f"into={folder} must be a folder")
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"into={folder} must be new or empty")
+    with explained(f"read {folder}"):
+        if os.path.isdir(folder) and os.listdir(folder):
+            raise ConfigError(f"into={folder} must be new or empty")
     return folder

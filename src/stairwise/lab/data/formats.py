@@ -26,7 +26,7 @@ import numpy as np
 
 from stairwise.lab.config import ConfigError
 from stairwise.lab.data.request import Block, Request
-from stairwise.lab.files import explained, parse, remove, scratch_name
+from stairwise.lab.files import explained, parse, replacing
 from stairwise.lab.sources import PAD
 from stairwise.tasks.prose import Prose, digits, listed, numbers
 
@@ -67,15 +67,10 @@ def target(out: Path | None) -> Iterator[io.BufferedIOBase]:
             with open(place, "wb") as file:
                 yield file
             return
-        temporary = place.parent / f".{scratch_name()}"
-        try:
-            with open(temporary, "xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, place)
-        finally:
-            remove(temporary)
+        with replacing(place) as temporary, open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
 
 
 class Writer(Protocol):

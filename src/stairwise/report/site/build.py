@@ -1,6 +1,7 @@
 """From the store to the site: figures, data, microscopes and source pages by steps that remember, then all pages."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +9,19 @@ from stairwise.lab import registry
 from stairwise.lab.answers import QUESTIONS
 from stairwise.lab.contract import Experiment, Figure
 from stairwise.lab.progress import Silent
+from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store
 from stairwise.report import words
 from stairwise.report.listing import finals
 from stairwise.report.pictures import Picture, draw_all, message
 from stairwise.report.site import code, data, questions, scopes, shelf
 from stairwise.report.site.contents import Shown, code_digest, write_pages
-from stairwise.report.site.folder import Folder, slug
+from stairwise.report.site.folder import FIRST, Folder, slug
 from stairwise.report.site.pages import assets
 from stairwise.report.site.sets import sets_of
 
 ROWS = 400  # of a table of numbers; the command line shows them all
+CURVES = 400  # trials of a set whose curves are shown; more cannot be told apart
 
 
 def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
@@ -34,7 +37,7 @@ def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
     finally:
         progress.end()
     folder.close()
-    return out / "index.html"
+    return out / FIRST
 
 
 def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress: Silent) -> None:
@@ -105,14 +108,15 @@ def _series(folder: Folder, shown: Shown) -> None:
     prefix = "/".join(map(slug, shown.name.split("/")))
 
     def make() -> tuple[dict[str, bytes], dict[str, Any]]:
-        records = shown.records
+        chosen = {each.id: spread(each.records, CURVES) for each in shown.sets}
+        records = list({record.digest: record for each in chosen.values() for record in each}.values())
         place = {record.digest: number for number, record in enumerate(records)}
         files, metrics = data.series_chunks(prefix, records)
         sets = [
             data.set_facts(
                 each.id,
-                each.label,
-                [(place[record.digest], words.plain(record.arm)) for record in each.records],
+                _label(each.label, len(chosen[each.id]), len(each.records)),
+                [(place[record.digest], words.plain(record.arm)) for record in chosen[each.id]],
                 {words.plain(path): words.plain(value) for path, value in each.config[0].items()},
                 metrics,
             )
@@ -124,7 +128,7 @@ def _series(folder: Folder, shown: Shown) -> None:
             "sets": sets,
             "metrics": [{name: metric[name] for name in ("name", "file", "points")} for metric in metrics],
         }
-        numbers = [[_finite(row) for row in finals(each.records, arms=True)[:ROWS]] for each in shown.sets[:1]]
+        numbers = [[_finite(row) for row in finals(_unread(each.records), arms=True)[:ROWS]] for each in shown.sets[:1]]
         name = f"{prefix}/index"
         return {**files, f"data/{name}.js": data.chunk(name, index)}, {
             "metrics": {each["id"]: each["metrics"] for each in sets},
@@ -134,6 +138,28 @@ def _series(folder: Folder, shown: Shown) -> None:
     prints = [[each.id, each.label, [shelf.fingerprint(record) for record in each.records]] for each in shown.sets]
     found = folder.step(f"series {shown.name}", [code_digest("stairwise.report"), prints], make)
     shown.metrics, shown.numbers = found["metrics"], found["numbers"]
+
+
+def spread(records: Sequence[StoredTrial], most: int) -> list[StoredTrial]:
+    """At most so many of the records, with as many of each arm as there are, from its first to its last."""
+    arms: dict[str, list[StoredTrial]] = {}
+    for record in records:
+        arms.setdefault(record.arm, []).append(record)
+    share = max(1, most // max(1, len(arms)))
+    chosen = []
+    for column in arms.values():
+        step = max(1, -(-len(column) // share))
+        chosen += column[::step]
+    return list(records) if len(records) <= most else chosen
+
+
+def _label(label: str, drawn: int, total: int) -> str:
+    return label if drawn == total else f"{label} (curves of {drawn:,} of its {total:,} trials)"
+
+
+def _unread(records: Sequence[StoredTrial]) -> Iterator[StoredTrial]:
+    """The same, one by one, without what has been read of them: a record keeps that as long as it lives."""
+    return (dataclasses.replace(record) for record in records)
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from stairwise.report.site.serve import address, server
 
 
 def report(store: Store, out: Path, *, show: bool, serve: bool, port: int) -> int:
-    """Exit status 0; with `serve` only when it is interrupted."""
+    """Exit status 0; with `serve` it goes on until it is interrupted."""
     serving = server(out, port) if serve else None  # a port that cannot be used is refused before anything is built
     page = build(store, out, progress=for_terminal())
     print(page, flush=True)
@@ -22,8 +22,5 @@ def report(store: Store, out: Path, *, show: bool, serve: bool, port: int) -> in
         webbrowser.open(where)
     if serving is not None:
         with serving:
-            try:
-                serving.serve_forever()
-            except KeyboardInterrupt:
-                print()
+            serving.serve_forever()
     return 0

@@ -2,23 +2,26 @@
 
 `site.json` keeps, for every step of the build, the digest of its inputs, the files it wrote and what it found out. A
 step whose inputs are the same and whose files are untouched is not done again; a file whose content is the same is not
-written again; a file that an earlier build wrote and this one did not is removed. Nothing else there is touched.
+written again; a file that an earlier build wrote and this one did not is removed. Nothing else there is touched, and a
+folder with a first page that is not a site's is refused. A `site.json` that is damaged is as none: all is built anew.
 """
 
+import errno
 import hashlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.files import explained
+from stairwise.lab.config import ConfigError
+from stairwise.lab.files import StoreError, explained, read_sealed, replace_file, replacing, seal, sweep
 
-MEMORY = "site.json"
-FORMAT = 1
+FIRST, MEMORY = "index.html", "site.json"
+MARK = b"assets/stairwise.css"  # every page of a site asks for it
+FORMAT = 2
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 
 
@@ -26,6 +29,8 @@ class Folder:
     """A site being built in `root`."""
 
     def __init__(self, root: Path):
+        check_free(root)
+        sweep(root)
         self.root = root
         self.before = _remembered(root / MEMORY)
         self.steps: dict[str, Any] = {}
@@ -59,7 +64,9 @@ class Folder:
         self.files[name] = digest
         if not self._intact(name, digest):
             with explained(f"write the report to {self.root}"):
-                _replace(path, data)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with replacing(path, self.root) as temporary:
+                    temporary.write_bytes(data)
             self.written.append(name)
         return digest
 
@@ -72,7 +79,7 @@ class Folder:
                     os.removedirs((self.root / name).parent)  # as far as they are empty
         memory = {"format": FORMAT, "steps": self.steps, "files": self.files}
         with explained(f"write the report to {self.root}"):
-            _replace(self.root / MEMORY, json.dumps(memory, indent=0, sort_keys=True).encode())
+            replace_file(self.root / MEMORY, seal(memory), self.root)
 
     def _intact(self, name: str, digest: str) -> bool:
         with suppress(OSError):
@@ -96,24 +103,29 @@ def slug(text: str) -> str:
     return f"{clean}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
+def check_free(root: Path) -> None:
+    """ConfigError where the folder holds a first page that no build has written, StoreError where nothing can be."""
+    first = root / FIRST
+    with explained(f"write the report to {root}"):
+        root.mkdir(parents=True, exist_ok=True)
+        if not os.access(root, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if os.path.lexists(first) and not (os.path.isfile(first) and _is_page(first.read_bytes())):
+            raise ConfigError(f"out={root} must be a new folder or one of a report: its {FIRST} is something else")
+
+
+def _is_page(content: bytes) -> bool:
+    return MARK in content or not content  # a loss of power may leave a file empty
+
+
 def _remembered(path: Path) -> dict[str, Any]:
-    """The last build's memory; an empty one where there is none that can be used."""
-    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
-        memory = json.loads(path.read_text(encoding="utf-8"))
-        if memory["format"] == FORMAT and all("files" in step for step in memory["steps"].values()):
-            return {"steps": dict(memory["steps"]), "files": dict(memory["files"])}
+    """The last build's memory; an empty one where there is none, or a damaged one."""
+    with suppress(StoreError, OSError):
+        memory = read_sealed(path)
+        if memory["format"] == FORMAT:
+            return {"steps": memory["steps"], "files": memory["files"]}
     return {"steps": {}, "files": {}}
 
 
 def _inside(root: Path, name: str) -> bool:
     return (root / name).resolve().is_relative_to(root.resolve())
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -35,11 +35,15 @@ class Handler(SimpleHTTPRequestHandler):
 
     def _asked_here(self) -> bool:
         """A page elsewhere that has its own name resolve to this machine would be a reader of the site."""
-        return self.headers.get("Host", "").rpartition(":")[0] in (LOOPBACK, "localhost")
+        name, _, port = self.headers.get("Host", "").partition(":")  # browsers leave port 80 out
+        return name in (LOOPBACK, "localhost") and (port.isdigit() or not port)
 
     def _inside(self) -> bool:
         root = Path(self.directory).resolve()
-        path = Path(self.translate_path(self.path)).resolve()
+        try:
+            path = Path(self.translate_path(self.path)).resolve()
+        except (ValueError, OSError):  # a NUL byte; a name that is too long
+            return False
         return path.is_relative_to(root) and not any(part.startswith(".") for part in path.relative_to(root).parts)
 
 

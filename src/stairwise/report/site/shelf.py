@@ -1,13 +1,15 @@
 """What the store holds, sorted for the pages: sound trials, runs and verdicts; what is damaged, what is foreign."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.contract import Experiment, Paper
-from stairwise.lab.files import entries
+from stairwise.lab.config import canonical
+from stairwise.lab.contract import Experiment, Paper, digest_of
+from stairwise.lab.files import entries, storable
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report import ledger, words
@@ -15,7 +17,7 @@ from stairwise.report import ledger, words
 
 @dataclass(frozen=True)
 class Shelf:
-    """Everything that a build reads, read once; every byte of `records` has been checked."""
+    """Everything that a build reads, read once; every byte of `records` was checked, now or when it was indexed."""
 
     papers: Sequence[Paper]
     records: Sequence[StoredTrial]
@@ -33,8 +35,22 @@ class Shelf:
 
     def of(self, experiment: Experiment) -> list[StoredTrial]:
         """The experiment's trials that it could ask for as it is now, with typed configs."""
-        typed = (record.typed(experiment) for record in self.by_experiment.get(experiment.name, []))
+        typed = (self.typed(record, experiment) for record in self.by_experiment.get(experiment.name, []))
         return [record for record in typed if record is not None]
+
+    def typed(self, record: StoredTrial, experiment: Experiment) -> StoredTrial | None:
+        """As `StoredTrial.typed`; trials of one config, which differ in their seeds, share the work."""
+        key = experiment.name, record.version, canonical(storable(record.config_dict))
+        if key not in self.configs:
+            first = record.typed(experiment)
+            self.configs[key] = None if first is None else first.config
+        config = self.configs[key]
+        return None if config is None else dataclasses.replace(record, config=config)
+
+    @cached_property
+    def configs(self) -> dict[tuple[str, int, str], Any]:
+        """What `typed` has made."""
+        return {}
 
     def entries(self, paper: Paper) -> list[ledger.Entry]:
         """The paper's ledger."""
@@ -51,7 +67,7 @@ class Shelf:
         claims = {claim.name for paper in self.papers for claim in paper.claims}
         found: dict[tuple[str, str], int] = {}
         for record in self.records:
-            why = _why_foreign(record, experiments)
+            why = self._why_foreign(record, experiments.get(record.experiment))
             if why:
                 key = f"trials/{record.experiment}", why
                 found[key] = found.get(key, 0) + 1
@@ -61,10 +77,18 @@ class Shelf:
                 found[key] = found.get(key, 0) + 1
         return [(place, count, why) for (place, why), count in sorted(found.items())]
 
+    def _why_foreign(self, record: StoredTrial, experiment: Experiment | None) -> str:
+        if experiment is None:
+            return "no installed paper has this experiment"
+        if record.version != experiment.version:
+            return f"made by version {record.version} of the experiment; the installed one is {experiment.version}"
+        return "" if self.typed(record, experiment) else "the experiment has other config fields now"
+
 
 def read(store: Store) -> Shelf:
     """One look at the whole store."""
-    damaged = store.damaged()
+    store.index().refresh()
+    damaged = store.damaged(again=False)
     unsound = {path for path, _ in damaged}
     records = [record for record in store.glance() if record.path not in unsound]
     sources = {record.digest: record.run.get("source_hash") for record in records}
@@ -97,13 +121,4 @@ def source_hashes(paper: Paper) -> tuple[str | None, frozenset[str]]:
 
 def fingerprint(record: StoredTrial) -> list[Any]:
     """Changes whenever anything of a trial does."""
-    return [record.digest, record.arm, record.run]
-
-
-def _why_foreign(record: StoredTrial, experiments: Mapping[str, Experiment]) -> str:
-    experiment = experiments.get(record.experiment)
-    if experiment is None:
-        return "no installed paper has this experiment"
-    if record.version != experiment.version:
-        return f"made by version {record.version} of the experiment; the installed one is {experiment.version}"
-    return "" if record.typed(experiment) else "the experiment has other config fields now"
+    return [record.digest, record.arm, digest_of(storable(record.run))]
