@@ -183,7 +183,7 @@ def _copy(loop: Loop) -> Loop:
 
 
 def how_lost(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, str] | None:
-    """The status and the first quantity of a trial that one tick took from finite to NaN or infinity; None if it did not.
+    """Status and message of a trial whose state one tick took to infinity or NaN; None if it did not.
 
     Both map the state's leaves to their largest entries. `diverged`: the leaf had grown beyond `MODERATE` before;
     `overflow`: infinity came out of moderate numbers, or stood there before the NaN; `singular`: NaN came out of

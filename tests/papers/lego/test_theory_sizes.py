@@ -24,6 +24,7 @@ ODD = [
     ("thm4.1-regular", {"actions": ("S3",)}, "vacuous", "action=S3 must be free"),
     ("fig4", {"task.length": 1}, "vacuous", "task.length=1 must be at least 2"),
     ("fig4", {"task.action": "C1"}, "vacuous", "task.action=C1 must have at least 2 values"),
+    ("fig4", {"task.action": "[[0,1],[0,1]]"}, "vacuous", "must have two actions that differ"),
     ("fig4", {"scores": (1.0, -5.0, 1.0, -5.0)}, "vacuous", "must be at least 3.3"),
     ("fig3", {"scores": (0.0, 0.0, 0.0, 0.0)}, "vacuous", "must put at least .4"),
 ]

@@ -87,7 +87,7 @@ def _stage(config: Descent, name: str, way: Way, *, guarded: bool, when=None) ->
         init=init,
         tick=tick,
         max_ticks=ticks,
-        measure=partial(measure, config),
+        measure=partial(measure, config, guarded),
         measure_at=tuple(range(0, ticks + 1, config.ticks)),
         snapshot=partial(snapshot, config),
         snapshot_at=tuple(range(0, ticks + 1, config.ticks)),
@@ -128,11 +128,13 @@ def add_block(config: Descent, way: Way, numbers, turn, t, state: State) -> Stat
     return jax.lax.cond(place == config.ticks - 1, take, lambda s: s, state._replace(total=total))
 
 
-def measure(config: Descent, numbers, state: State, key, t) -> dict[str, Array]:
-    """Every head and layer on fresh sequences, and the size of the last updates."""
+def measure(config: Descent, guarded: bool, numbers, state: State, key, t) -> dict[str, Array]:
+    """Every head and layer on fresh sequences, the size of the last updates, and what the guard saw if there is one."""
     metrics = evaluate(state.model, task_of(config.task, numbers), test_sequences(config, numbers))
     metrics |= {f"update layer {layer + 1}": size for layer, size in enumerate(state.updates)}
-    return metrics | {"leak below": state.leak, "steps taken": state.taken}
+    if guarded:
+        metrics["leak below"] = state.leak
+    return metrics | {"steps taken": state.taken}
 
 
 def snapshot(config: Descent, numbers, state: State) -> dict[str, Array]:
