@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from stairwise.measure.similarity import cosine
-from stairwise.nn.encodings import near_orthogonal, subset_encoding
+from stairwise.nn.encodings import Draw, near_orthogonal, subset_encoding
 from stairwise.papers.selection.config import Online
 from stairwise.papers.selection.model import SelectionAttention, ideal
 from stairwise.papers.selection.task import Selection, SparseSelection, draw_tokens, uniform_subset
@@ -25,11 +25,13 @@ FRESH_SETS = 20  # Corollary E.16: how many new fixed encodings the trained weig
 
 
 class State(NamedTuple):
-    """Parameters, optimiser memory, and the loss of the last batch."""
+    """Parameters, optimiser memory, the loss of the last batch, and how many of the sets of encodings so far were above
+    their threshold (None without one)."""
 
     parameters: dict[str, Array]
     optimizer: Any
     loss: Float[Array, ""]
+    above: Int[Array, ""] | None
 
 
 def online(config: Online) -> list[Stage]:
@@ -78,7 +80,8 @@ def init(config: Online, numbers, carry, key) -> State:
     else:
         parameters = {"W": draw("W", joint, std)}
     parameters["V"] = draw("V", width, std) if config.train_value else jnp.eye(width, joint, dtype=jnp.float32)
-    return State(parameters, gradient_transform(config).init(parameters), jnp.float32(0))
+    above = None if config.encoding.scheme == "none" else jnp.int32(0)
+    return State(parameters, gradient_transform(config).init(parameters), jnp.float32(0), above)
 
 
 def gradient_transform(config: Online) -> optax.GradientTransformation:
@@ -92,7 +95,7 @@ def gradient_transform(config: Online) -> optax.GradientTransformation:
 def tick(config: Online, numbers, state: State, key, t) -> State:
     """One batch: draw, differentiate, step."""
     index = encoding_index(numbers, role(key, "pool"), t)
-    encodings = jax.vmap(partial(encoding_set, config, numbers, config.task.length))(
+    encodings, _, above = jax.vmap(partial(draw_set, config, numbers, config.task.length))(
         index * config.encoding.per_step + jnp.arange(config.encoding.per_step, dtype=jnp.int32)
     )
     keys = jax.vmap(partial(example_key, numbers, role(key, "data")))(jnp.arange(config.batch, dtype=jnp.int32))
@@ -102,7 +105,8 @@ def tick(config: Online, numbers, state: State, key, t) -> State:
     direction, memory = gradient_transform(config).update(gradient, state.optimizer)
     rate = numbers["learning_rate"] / jnp.where(t >= numbers["drop_at"], numbers["drop_by"], 1.0)
     parameters = jax.tree.map(lambda p, g: p - rate * g, state.parameters, direction)
-    return State(parameters, memory, loss)
+    above = None if state.above is None else state.above + jnp.sum(above, dtype=jnp.int32)
+    return State(parameters, memory, loss, above)
 
 
 def encoding_index(numbers, key, t):
@@ -114,8 +118,12 @@ def encoding_index(numbers, key, t):
 
 def encoding_set(config: Online, numbers, length: int, index):
     """Set number `index` of a trial's encodings; sets of different lengths are prefixes of each other."""
+    return draw_set(config, numbers, length, index).encodings
+
+
+def draw_set(config: Online, numbers, length: int, index) -> Draw:
     key = at(role_key(numbers["seed"], "encodings"), index)
-    return near_orthogonal(key, length, config.encoding.width, numbers["encoding.threshold"], config.encoding.scheme)[0]
+    return near_orthogonal(key, length, config.encoding.width, numbers["encoding.threshold"], config.encoding.scheme)
 
 
 def example_key(numbers, key, b):
@@ -176,7 +184,7 @@ def measure(config: Online, numbers, state: State, key, t) -> dict[str, Array]:
     metrics["cosine V"] = cosine(model.V, best.V)
     metrics["alpha"] = jnp.trace(model.V[:, : config.task.width]) / config.task.width
     metrics["C"] = jnp.trace(model.W[config.task.width :, config.task.width :]) / config.encoding.width
-    return metrics
+    return metrics if state.above is None else metrics | {"sets above threshold": state.above}
 
 
 def fresh_index(key, number: int | Int[Array, ""] = 0):
