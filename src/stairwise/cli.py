@@ -115,7 +115,8 @@ def parser() -> argparse.ArgumentParser:
     runs.add_argument("name", nargs="?", metavar="PAPER[/EXPERIMENT]", help="only these")
     runs.add_argument("--trials", action="store_true", help="one line a trial instead of one a run")
     runs.add_argument("--preset", help="only runs of this preset")
-    runs.add_argument("--status", help="only trials that ended so: finished, reached, censored, diverged or failed")
+    statuses = "finished, reached, censored, diverged, overflow, singular or failed"
+    runs.add_argument("--status", help=f"only trials that ended so: {statuses}")
     runs.add_argument("--where", nargs="+", action="extend", metavar="FIELD=VALUE", help="only trials with this config")
     runs.add_argument("--since", metavar="DATE", help="only what was started on this day (UTC, 2026-11-15) or later")
     runs.add_argument("--last", type=int, metavar="N", help="only the N latest")

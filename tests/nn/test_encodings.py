@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.nn.encodings import coherence, near_orthogonal, one_hot, random_signs, solve_positive, subset_encoding
+from stairwise.nn.encodings import (
+    coherence,
+    distinct_signs,
+    near_orthogonal,
+    one_hot,
+    random_signs,
+    solve_positive,
+    subset_encoding,
+)
 from tests.helpers import assert_close
 
 
@@ -17,9 +25,10 @@ def test_every_scheme_keeps_inner_products_within_the_threshold(scheme):
     draw = jax.jit(lambda key: near_orthogonal(key, 24, 64, threshold, scheme))
     rounds = []
     for seed in range(8):
-        encodings, took = draw(jax.random.key(seed))
+        encodings, took, above = draw(jax.random.key(seed))
         assert float(coherence(encodings)) <= threshold + 1e-6
         np.testing.assert_allclose(jnp.sum(encodings**2, axis=1), 1, rtol=1e-6)
+        assert not above
         rounds.append(int(took))
     assert max(rounds) > 1  # the threshold bites, so the loop was exercised
 
@@ -28,14 +37,35 @@ def test_every_scheme_keeps_inner_products_within_the_threshold(scheme):
 def test_encodings_of_a_shorter_sequence_are_a_prefix_of_a_longer_one(scheme):
     threshold = 0.36
     for seed in range(5):
-        short, _ = near_orthogonal(jax.random.key(seed), 20, 64, threshold, scheme)
-        long, _ = near_orthogonal(jax.random.key(seed), 33, 64, threshold, scheme)
+        short, *_ = near_orthogonal(jax.random.key(seed), 20, 64, threshold, scheme)
+        long, *_ = near_orthogonal(jax.random.key(seed), 33, 64, threshold, scheme)
         np.testing.assert_array_equal(short, long[:20])
 
 
 def test_an_impossible_threshold_stops_at_the_cap_and_says_so():
-    _, rounds = near_orthogonal(jax.random.key(0), 40, 8, 0.01, "offenders", max_rounds=25)
-    assert int(rounds) == 25
+    for scheme in ("offenders", "vector", "matrix"):
+        _, rounds, above = near_orthogonal(jax.random.key(0), 40, 8, 0.01, scheme, max_rounds=25)
+        assert int(rounds) == 25
+        assert above
+
+
+@pytest.mark.parametrize("scheme", ["offenders", "vector", "matrix", "none"])
+def test_no_two_encodings_are_equal_up_to_sign_whatever_the_threshold(scheme):
+    draw = jax.jit(jax.vmap(lambda key: near_orthogonal(key, 6, 7, 1.0, scheme)))
+    sets, _, above = draw(jax.random.split(jax.random.key(0), 200))
+    assert float(jax.vmap(coherence)(sets).max()) < 0.9
+    assert not above.any()
+
+
+def test_sets_of_plain_signs_without_repeats_are_left_as_they_are():
+    keys = jax.random.split(jax.random.key(1), 200)
+    plain = jax.vmap(lambda key: random_signs(key, 6, 7))(keys)
+    drawn = jax.vmap(lambda key: distinct_signs(key, 6, 7))(keys)
+    repeats = np.asarray(jax.vmap(coherence)(plain)) > 6.5
+    assert 20 < repeats.sum() < 80  # 15 pairs, each equal with chance 1/64
+    changed = np.asarray((plain != drawn).any(axis=2))
+    np.testing.assert_array_equal(changed.any(axis=1), repeats)
+    assert changed.sum() < 1.3 * repeats.sum()  # only the later of two equal rows is drawn again
 
 
 def test_signs_are_fair_and_independent_of_how_many_are_drawn():
@@ -59,7 +89,7 @@ def test_a_subset_encoding_has_inner_product_one_with_each_member(seed, size):
 
 
 def test_padding_of_a_subset_counts_for_nothing():
-    encodings, _ = near_orthogonal(jax.random.key(0), 12, 32, 1.0, "none")
+    encodings, *_ = near_orthogonal(jax.random.key(0), 12, 32, 1.0, "none")
     plain = subset_encoding(encodings, jnp.array([3, 5]))
     padded = subset_encoding(encodings, jnp.array([3, 5, 0, 0, 0]), jnp.array([True, True, False, False, False]))
     assert_close(padded, plain, 1e-6)

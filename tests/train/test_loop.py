@@ -1,5 +1,6 @@
 """The training loop: the same bits whatever the chunks, the measuring points, the companions and the interruptions."""
 
+import re
 from typing import NamedTuple
 
 import jax
@@ -171,10 +172,63 @@ def test_a_nan_is_recorded_and_leaves_companions_alone():
     stage = walk_stage()
     broken = Stage(**{**stage.__dict__, "tick": poison})
     group = run([broken, walk_stage(name="after")], seeds=(0, 1, 2), width=3)
-    assert [outcome.status for outcome in group] == ["finished", "diverged", "finished"]
-    assert group[1].message == "NaN seen at tick 30 of stage walk"
+    assert [outcome.status for outcome in group] == ["finished", "singular", "finished"]
+    assert re.fullmatch(r"place was at most \d\.\d+ and became NaN at tick 26 of stage walk", group[1].message)
     assert "after" not in group[1].stage
     assert_same(group[0], run([stage, walk_stage(name="after")], seeds=(0, 4, 5), width=3)[0])
+
+
+def growing(tick):
+    """A stage whose state is one number, `x`, and another, `still`, that nothing happens to."""
+    return Stage(
+        "grow",
+        init=lambda numbers, carry, key: {"x": jnp.float32(2.0), "still": jnp.float32(5.0)},
+        tick=lambda numbers, state, key, t: {**state, "x": tick(state["x"], t)},
+        max_ticks=60,
+        measure=lambda numbers, state, key, t: {"x": state["x"]},
+        measure_at=(0, 50, 60),
+    )
+
+
+ENDINGS = {
+    # grown from 2 to infinity to NaN between two measuring points
+    "diverged: x was at most 2.59e+14 and became infinite at tick 5": lambda x, t: 6 * x - x**3,
+    "overflow: x was at most 2 and became infinite at tick 21": lambda x, t: by(t, 20, x, by(t, 21, x / 0, x - x)),
+    "singular: x was at most 2 and became NaN at tick 21": lambda x, t: by(t, 20, x, (x - x) / (x - x)),
+    # infinite at a measuring point, which ends nothing; NaN later
+    "overflow: x was at most inf and became NaN at tick 56": lambda x, t: by(t, 49, x, by(t, 55, jnp.inf, x - x)),
+}
+
+
+def by(t, when, before, after):
+    return jnp.where(t < when, before, after)
+
+
+@pytest.mark.parametrize("chunk", [7, None])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_status_says_how_the_state_stopped_being_finite(ending, chunk):
+    outcome = run([growing(ENDINGS[ending])], hooks=chunked(chunk))[0]
+    assert f"{outcome.status}: {outcome.message}" == f"{ending} of stage grow"
+
+
+def test_a_stage_that_begins_with_a_nan_says_so():
+    stage = Stage(**{**growing(lambda x, t: x).__dict__, "init": lambda numbers, carry, key: {"x": jnp.float32("nan")}})
+    outcome = run([stage])[0]
+    assert (outcome.status, outcome.message) == ("singular", "x was NaN at tick 0 of stage grow")
+
+
+def test_a_lost_trial_ends_with_the_same_words_wherever_it_was_cut():
+    stages = [growing(lambda x, t: jnp.where(t < 20, x + 1, jnp.nan))]
+    whole = run(stages, hooks=chunked(4))[0]
+    assert whole.message == "x was at most 22 and became NaN at tick 21 of stage grow"
+    for chunks in (2, 5, 6, 9):  # before the NaN, at its tick, and after it
+        hooks = Breaking(chunks)
+        hooks.chunk = 4
+        with pytest.raises(Interrupted):
+            run(stages, hooks=hooks)
+        hooks.left = 10**6
+        again = run(stages, hooks=hooks)[0]
+        assert (again.status, again.message, str(rows(again))) == (whole.status, whole.message, str(rows(whole)))
 
 
 def test_the_next_stage_starts_where_the_last_one_ended_and_can_be_skipped():

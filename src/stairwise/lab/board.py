@@ -9,8 +9,9 @@ from stairwise.lab.config import ConfigError, leaves
 from stairwise.lab.contract import Trial
 from stairwise.lab.grid import Axis
 from stairwise.lab.progress import Silent
+from stairwise.train.stage import LOST
 
-BAD = ("failed", "diverged")
+BAD = ("failed", *LOST)
 MOST_WARNINGS = 20
 
 

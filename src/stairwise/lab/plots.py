@@ -1,10 +1,13 @@
 """The house style of figures: legible at column width, colour-blind-safe, every seed shown."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
+from stairwise.train.stage import LOST
 
 # Okabe and Ito's palette, without yellow (too pale on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -84,7 +87,7 @@ def count_axis(axes: Any) -> None:
 
 
 def common_steps(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """The steps that all seeds share (a diverged one may be shorter), and the values there, one row a seed."""
+    """The steps that all seeds share (one that was lost may be shorter), and the values there, one row a seed."""
     shared = runs[0][0]
     for steps, _ in runs[1:]:
         shared = np.intersect1d(shared, steps)
@@ -95,6 +98,11 @@ def common_steps(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
 def seeds_note(records: Sequence[Any]) -> str:
     """How many seeds, and how many of them did not end well."""
     seeds = len({record.seed for record in records})
-    diverged = sum(record.status == "diverged" for record in records)
     text = f"{seeds} seed{'s' if seeds != 1 else ''}: thin lines; median: thick; band: quartiles"
-    return text + (f"; {diverged} diverged" if diverged else "")
+    return text + lost_note(records)
+
+
+def lost_note(records: Sequence[Any]) -> str:
+    """How many of the trials were lost to a NaN, by status, for the end of a caption."""
+    counts = Counter(record.status for record in records)
+    return "".join(f"; {counts[status]} {status}" for status in LOST if counts[status])

@@ -88,7 +88,7 @@ class Sweep(Result):
 
     @property
     def bad(self) -> list[StoredTrial]:
-        """The trials that failed or diverged; `run["message"]` says why."""
+        """The trials that failed, or that a NaN ended; `run["message"]` says why."""
         return [record for record in self.records if record.status in BAD]
 
     def best(self, metric: str | None = None, highest: bool = False) -> StoredTrial | None:

@@ -1,15 +1,28 @@
 """Encodings that name positions by nearly orthogonal vectors, one per row, and the encoding of a set of positions.
 
 Near-orthogonal: entries +-1/sqrt(d_e), with pairwise inner products at most `threshold` in absolute value, enforced by
-rejection inside the compiled program. Row i depends on the key and on rows before it only, so the encodings of a
+rejection inside the compiled program. No two rows are equal up to sign, whatever the threshold: the encoding of a set
+that names both would not exist. Row i depends on the key and on rows before it only, so the encodings of a
 shorter sequence are a prefix of those of a longer one (schemes "none", "vector" and "offenders").
 """
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 SCHEMES = ("offenders", "vector", "matrix", "none")
+MOST_ROUNDS = 1000
+RARE = 2.0**-30  # a chance of repeated rows below which plain signs are not searched for them
+
+
+class Draw(NamedTuple):
+    """A set of encodings, how many rounds of draws it took, and whether it is above the threshold all the same."""
+
+    encodings: Float[Array, "count width"]
+    rounds: Int[Array, ""]
+    above: Bool[Array, ""]
 
 
 def one_hot(length: int) -> Float[Array, "length length"]:
@@ -24,35 +37,47 @@ def random_signs(key: PRNGKeyArray, count: int, width: int) -> Float[Array, "cou
     return 1.0 - 2.0 * bits.reshape(count, -1)[:, :width].astype(jnp.float32)
 
 
+def distinct_signs(key: PRNGKeyArray, count: int, width: int) -> Float[Array, "count width"]:
+    """`random_signs`, with each row that equals an earlier one up to sign drawn again."""
+    start = random_signs(key, count, width)
+    if count * (count - 1) / 2 * 2.0 ** (1 - width) < RARE:
+        return start
+    return _redrawn(start, key, width - 0.5, MOST_ROUNDS)[0]
+
+
 def near_orthogonal(
     key: PRNGKeyArray,
     count: int,
     width: int,
     threshold: float | Float[Array, ""] = 1.0,
     scheme: str = "offenders",
-    max_rounds: int = 1000,
-) -> tuple[Float[Array, "count width"], Int[Array, ""]]:
-    """`count` sign vectors of unit norm with |<e_i, e_j>| <= threshold, and how many rounds of draws it took.
+    max_rounds: int = MOST_ROUNDS,
+) -> Draw:
+    """`count` sign vectors of unit norm with |<e_i, e_j>| <= threshold, no two of them equal up to sign.
 
     offenders: redraw every row that is too close to an earlier one, until none is; vector: accept rows one by one;
-    matrix: redraw everything until all is well (the exact conditional law); none: no rejection. After `max_rounds`
-    the last draw is returned as it is, and the count says so.
+    matrix: redraw everything until all is well (the exact conditional law); none: redraw repeated rows only. After
+    `max_rounds` the last draw is returned as it is, and `above` says so.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"scheme={scheme} must be one of {', '.join(SCHEMES)} (near_orthogonal)")
     scale = 1 / jnp.sqrt(jnp.float32(width))
     if scheme == "none":
-        return scale * random_signs(key, count, width), jnp.int32(1)
+        return Draw(scale * distinct_signs(key, count, width), jnp.int32(1), jnp.bool_(False))
     # inner products of sign vectors are whole numbers; the slack absorbs rounding of threshold * width
-    limit = width * (jnp.float32(threshold) + 1e-6)
+    limit = jnp.minimum(width * (jnp.float32(threshold) + 1e-6), width - 0.5)
     if scheme == "vector":
-        signs, rounds = _one_by_one(key, count, width, limit, max_rounds)
+        signs, rounds, above = _one_by_one(key, count, width, limit, max_rounds)
     else:
-        signs, rounds = _by_rounds(key, count, width, limit, max_rounds, whole=scheme == "matrix")
-    return scale * signs, rounds
+        # round 0 draws under fold_in(key, 0), so the loop needs no case for the first draw
+        start = random_signs(jax.random.fold_in(key, 0), count, width)
+        signs, rounds, above = _redrawn(start, key, limit, max_rounds, whole=scheme == "matrix")
+    return Draw(scale * signs, rounds, above)
 
 
-def _by_rounds(key, count: int, width: int, limit, max_rounds: int, whole: bool):
+def _redrawn(start, key, limit, max_rounds: int, whole: bool = False):
+    """Offending rows of the start (or the whole of it) drawn again under fold_in(key, 1), fold_in(key, 2), ..."""
+    count, width = start.shape
     earlier = jnp.tril(jnp.ones((count, count), dtype=bool), -1)
 
     def offenders(signs):
@@ -69,15 +94,13 @@ def _by_rounds(key, count: int, width: int, limit, max_rounds: int, whole: bool)
         signs = jnp.where(replaced, fresh, signs)
         return signs, offenders(signs), rounds + 1
 
-    # round 0 draws under fold_in(key, 0), so the loop below needs no case for the first draw
-    start = random_signs(jax.random.fold_in(key, 0), count, width)
-    signs, _, rounds = jax.lax.while_loop(again, redraw, (start, offenders(start), jnp.int32(1)))
-    return signs, rounds
+    signs, bad, rounds = jax.lax.while_loop(again, redraw, (start, offenders(start), jnp.int32(1)))
+    return signs, rounds, jnp.any(bad)
 
 
 def _one_by_one(key, count: int, width: int, limit, max_rounds: int):
     def accept(carry, i):
-        signs, rounds = carry
+        signs, rounds, above = carry
         row_key = jax.random.fold_in(key, i)
         placed = jnp.arange(count, dtype=jnp.int32) < i
 
@@ -90,11 +113,11 @@ def _one_by_one(key, count: int, width: int, limit, max_rounds: int):
 
         first = redraw((signs[0], jnp.int32(0)))
         row, tries = jax.lax.while_loop(lambda c: clashes(c[0]) & (c[1] < max_rounds), redraw, first)
-        return (signs.at[i].set(row), jnp.maximum(rounds, tries)), None
+        return (signs.at[i].set(row), jnp.maximum(rounds, tries), above | clashes(row)), None
 
-    start = (jnp.zeros((count, width), dtype=jnp.float32), jnp.int32(0))
-    (signs, rounds), _ = jax.lax.scan(accept, start, jnp.arange(count, dtype=jnp.int32))
-    return signs, rounds
+    start = (jnp.zeros((count, width), dtype=jnp.float32), jnp.int32(0), jnp.bool_(False))
+    drawn, _ = jax.lax.scan(accept, start, jnp.arange(count, dtype=jnp.int32))
+    return drawn
 
 
 def coherence(encodings: Float[Array, "count width"]) -> Float[Array, ""]:

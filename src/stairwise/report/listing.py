@@ -15,9 +15,9 @@ from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.words import flat, inner, seconds_of
+from stairwise.train.stage import STATUSES
 
 # what run.json says about the ending and the files, not about how the trial was made
-STATUSES = ("finished", "reached", "censored", "diverged", "failed")  # of trials
 NOT_PROVENANCE = ("format", "files", "status", "message", "timing")
 
 

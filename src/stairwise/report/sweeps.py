@@ -41,7 +41,7 @@ def _values(values: Sequence[Any]) -> str:
 
 
 def summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
-    """How the trials ended, the best of them, and those that failed or diverged with their messages."""
+    """How the trials ended, the best of them, and those that failed or were lost to a NaN with their messages."""
     best = result.best()
     if as_json:
         chosen = None if best is None else best.digest

@@ -22,6 +22,8 @@ from stairwise.train.keys import at, role_key
 from stairwise.train.stage import Outcome, Stage, pack, unpack
 
 CHUNK_SECONDS = 0.5
+MODERATE = 1000.0  # a state that was larger before it stopped being finite had grown: the trial diverged
+MOST_REPLAYS = 100_000  # looks at the ticks that are run again to find where a NaN came from
 LONGEST_CHUNK = 1_000_000
 SHARED, MEMBERS = PartitionSpec(), PartitionSpec("trials")
 trees.register_waiting()
@@ -121,6 +123,7 @@ class _Compiled:
         self.measure = jax.jit(_spread(mesh, self._measure))
         self.snapshot = jax.jit(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
         self.finish = jax.jit(_spread(mesh, self._finish)) if stage.finish else None
+        self.sizes = jax.jit(_spread(mesh, self.lift(_sizes)))
 
     def keys(self, trial, role: str):
         return self.lift(lambda seed: role_key(seed, f"{self.stage.name}/{role}"))(trial.seed)
@@ -182,6 +185,42 @@ def _has_nan(state):
     return jnp.any(jnp.array([jnp.any(jnp.isnan(leaf)) for leaf in floats], dtype=bool))
 
 
+def _sizes(state):
+    """The largest entry in size of each floating-point leaf, by its path; NaN where the leaf holds one."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    names = [jax.tree_util.keystr(path, simple=True, separator="/") or "state" for path, _ in leaves]
+    floats = [(name, x) for name, (_, x) in zip(names, leaves, strict=True) if jnp.issubdtype(x.dtype, jnp.inexact)]
+    return {name: jnp.max(jnp.abs(leaf), initial=0) for name, leaf in floats}
+
+
+@jax.jit
+def _copy(loop: Loop) -> Loop:
+    return jax.tree.map(jnp.copy, loop)
+
+
+def how_lost(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, str] | None:
+    """Status and message of a trial whose state one tick took to infinity or NaN; None if it did not.
+
+    Both map the state's leaves to their largest entries. `diverged`: the leaf had grown beyond `MODERATE` before;
+    `overflow`: infinity came out of moderate numbers, or stood there before the NaN; `singular`: NaN came out of
+    moderate numbers, as from 0/0 or a singular solve.
+
+    >>> how_lost({"W": 0.5, "loss": 1.0}, {"W": float("nan"), "loss": 1.0})
+    ('singular', 'W was at most 0.5 and became NaN')
+    """
+    lost = [name for name in after if np.isnan(after[name]) > np.isnan(before[name])]
+    lost = lost or [name for name in after if np.isinf(after[name]) and np.isfinite(before[name])]
+    if not lost:
+        return None
+    name = max(lost, key=lambda name: before[name])  # the first of the largest
+    status = "diverged" if before[name] > MODERATE else "overflow" if np.isinf(after[name]) else "singular"
+    if np.isinf(before[name]):
+        status = "overflow"
+    others = f" (with {len(lost) - 1} more)" if len(lost) > 1 else ""
+    turned = "NaN" if np.isnan(after[name]) else "infinite"
+    return status, f"{name} was at most {before[name]:.3g} and became {turned}{others}"
+
+
 class _Group:
     """One group on its way through the stages: the host's side of the loop."""
 
@@ -198,6 +237,7 @@ class _Group:
         self.carry: Any = jax.tree.map(lambda *leaves: self.stack(leaves), *(m.upstream for m in padded))
         self.skipped: list[int] = []
         self.latest: dict[str, float] = {}
+        self.looked: Loop | None = None  # a copy of the loop at the last look, to find out where a NaN came from
         self.saved_at = time.monotonic()
 
     def stack(self, values: Sequence[Any]):
@@ -238,11 +278,13 @@ class _Group:
         stage = compiled.stage
         points = sorted({*stage.measure_at, *stage.snapshot_at, stage.max_ticks})
         t = int(loop.t)
+        self.looked = _copy(loop)
         while True:
             if t in points:
                 loop = self.observe(compiled, loop, t)
                 if t == stage.max_ticks or not self.running.any():
                     return loop
+                self.looked = _copy(loop)
             target = next(point for point in points if point > t)
             stop = t + self.chunk(target - t)
             began = time.monotonic()
@@ -273,6 +315,7 @@ class _Group:
         metrics, lost = jax.device_get(compiled.measure(self.trial, loop.state, self.device(ticks)))
         lost = np.asarray(lost).reshape(-1)
         looked_at = self.running.copy()
+        why = self.first_lost(compiled, looked_at & lost, t)
         scheduled = t in stage.measure_at or t == stage.max_ticks
         for i in np.flatnonzero(looked_at).tolist():
             row = {name: np.asarray(value).reshape(-1)[i] for name, value in metrics.items()}
@@ -283,8 +326,7 @@ class _Group:
             self.judge(
                 stage,
                 self.outcomes[i],
-                int(ticks[i]),
-                lost=bool(lost[i]),
+                lost=why.get(i),
                 done=bool(ended[i] >= 0),
                 last=t == stage.max_ticks,
             )
@@ -294,13 +336,45 @@ class _Group:
         self.sound &= ~(looked_at & lost)
         return loop._replace(running=self.device(self.running))
 
-    def judge(self, stage: Stage, outcome: Outcome, tick: int, *, lost: bool, done: bool, last: bool) -> None:
-        if lost:
-            outcome.status, outcome.message = "diverged", f"NaN seen at tick {tick} of stage {stage.name}"
+    def judge(self, stage: Stage, outcome: Outcome, *, lost: tuple[str, str] | None, done: bool, last: bool) -> None:
+        if lost is not None:
+            outcome.status, outcome.message = lost
         elif stage.done is not None and done:
             outcome.status = "reached"
         elif stage.done is not None and last:
             outcome.status = "censored"
+
+    def first_lost(self, compiled: _Compiled, lost: np.ndarray, t: int) -> dict[int, tuple[str, str]]:
+        """Status and message of each lost member: the ticks since the last look, run again one by one."""
+        found: dict[int, tuple[str, str]] = {}
+        if not lost.any():
+            return found
+        where, loop = compiled.stage.name, self.looked
+        assert loop is not None
+        start = int(np.min(np.asarray(loop.t)))
+        before = self.sizes(compiled, loop)
+        for i in np.flatnonzero(lost).tolist():
+            names = [name for name, size in before[i].items() if np.isnan(size)]
+            if names:  # the stage began with it
+                found[i] = ("singular", f"{names[0]} was NaN at tick {start} of stage {where}")
+        for tick in np.unique(np.linspace(start, t, min(t - start, MOST_REPLAYS) + 1, dtype=int)[1:]).tolist():
+            left = [i for i in np.flatnonzero(lost).tolist() if i not in found]
+            if not left:
+                break
+            loop = compiled.advance(self.trial, loop, self.tick(tick))._replace(t=self.tick(tick))
+            after = self.sizes(compiled, loop)
+            for i in left:
+                if (seen := how_lost(before[i], after[i])) is not None:
+                    found[i] = (seen[0], f"{seen[1]} at tick {tick} of stage {where}")
+            before = after
+        unseen = ("singular", f"NaN seen at tick {t} of stage {where}, and not when its ticks were run again")
+        return {i: found.get(i, unseen) for i in np.flatnonzero(lost).tolist()}
+
+    def sizes(self, compiled: _Compiled, loop: Loop) -> list[dict[str, float]]:
+        sizes = {
+            name: np.asarray(size).reshape(-1) for name, size in jax.device_get(compiled.sizes(loop.state)).items()
+        }
+        return [{name: float(size[i]) for name, size in sizes.items()} for i in range(self.program.width)]
 
     def keep(self, stage: Stage, arrays: Mapping[str, Any], members: np.ndarray, suffix: str = "") -> None:
         for name, value in jax.device_get(dict(arrays)).items():
@@ -340,8 +414,12 @@ class _Group:
         structure = jax.tree.structure(Loop(0, state, 0, 0))
         leaves = [jnp.asarray(arrays[f"loop/{k:04d}"]) for k in range(structure.num_leaves)]
         leaves = [self.place(leaf, SHARED if k == 0 else MEMBERS) for k, leaf in enumerate(leaves)]
+        loop = jax.tree.unflatten(structure, leaves)
+        sizes = self.sizes(self.program.stages[meta["stage"]], loop)
+        if any(np.isnan(list(sizes[i].values())).any() for i in np.flatnonzero(arrays["group/running"])):
+            return 0, None  # only from before the NaN can it be told where it comes from
         self.outcomes = unpack(arrays, meta)
         self.sound, self.running = arrays["group/sound"], arrays["group/running"]
         self.skipped, self.latest = list(meta["skipped"]), meta["latest"]
         self.hooks.compiling(self.program.stages[meta["stage"]].stage.name)
-        return meta["stage"], jax.tree.unflatten(structure, leaves)
+        return meta["stage"], loop

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+LOST = ("diverged", "overflow", "singular")
+STATUSES = ("finished", "reached", "censored", *LOST, "failed")
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -70,7 +73,9 @@ class Outcome:
     """What a trial leaves behind: metrics in long form, named arrays, and how it ended.
 
     status: `finished` (ran to its end), `reached` (its stopping condition held), `censored` (it had one, and it never
-    did), `diverged` (a NaN was seen at a measuring point), `failed` (it raised; `message` says what).
+    did), `failed` (it raised), or one of `LOST`: its state held a NaN at a measuring point. Of these, `diverged` had
+    grown before, `overflow` became infinite out of moderate numbers, and `singular` became NaN out of moderate numbers
+    (0/0, a singular solve). `message` says what was raised, or which quantity stopped being finite at which tick.
     """
 
     status: str = "finished"

@@ -88,5 +88,9 @@ def test_the_guard_hands_over_to_autodiff_where_a_layer_below_leaks(tiny_program
              if name == "steps taken"}  # fmt: skip
     # the first layer has nothing below; its readout already builds on it
     assert taken == {"integer": 1, "exact": TINY.turns}
+    assert (
+        found.last("leak below") > TINY.saturation
+    )  # what stopped the counting, not a zero of the path without a guard
+    assert "leak below" not in plain.name
     for layer in (1, 2):
         assert_close(found.arrays[f"exact/key_query{layer}"], plain.arrays[f"exact/key_query{layer}"], 1e-4)

@@ -122,6 +122,8 @@ def test_a_bound_that_says_nothing_is_vacuous(id, sizes):
         ("lem15", {"task.blocks": 16}, "task.blocks=16 of task.alphabet=3 letters have more than 20000 sequences"),
         ("lem15", {"task.blocks": 3}, "task.blocks=3 must be a power of two unless any_blocks is set"),
         ("lem15", {"task.blocks": 3, "task.any_blocks": True}, "task.blocks=3 must be a power of two"),
+        ("mix-zero", {"task.blocks": 3, "task.any_blocks": True}, "task.blocks=3 must be a power of two"),
+        ("value-signal", {"task.blocks": 3, "task.any_blocks": True}, "task.blocks=3 must be a power of two"),
         ("lem19", {"task.blocks": 1}, "task.blocks=1 must be at least 2 for layer 2"),
         ("lem24", {"task.blocks": 2}, "task.blocks=2 must be at least 4 for layer 3"),
         ("lem28", {"task.blocks": 2}, "task.blocks=2 must be at least 4 for head 3"),
@@ -147,6 +149,12 @@ def test_sizes_that_cannot_be_checked_are_refused_in_one_line(id, sizes, line):
         check(id, sizes)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
+
+
+def test_the_sample_rule_says_that_it_falls_short_at_two_letters():
+    verdict = check("sample-rule", {"task.blocks": 4, "task.alphabet": 2, "sequences": 40})
+    assert verdict.status == "not-reproduced"
+    assert "too few: the last layer's margin is sqrt(factor (N-1)/2) = 4 deviations of the noise" in verdict.note
 
 
 SMALL = {"task.blocks": 2, "task.alphabet": 2}

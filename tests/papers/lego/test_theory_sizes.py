@@ -24,7 +24,13 @@ ODD = [
     ("thm4.1-regular", {"actions": ("S3",)}, "vacuous", "action=S3 must be free"),
     ("fig4", {"task.length": 1}, "vacuous", "task.length=1 must be at least 2"),
     ("fig4", {"task.action": "C1"}, "vacuous", "task.action=C1 must have at least 2 values"),
+    ("fig4", {"task.action": "[[0,1],[0,1]]"}, "vacuous", "must have two actions that differ"),
     ("fig4", {"scores": (1.0, -5.0, 1.0, -5.0)}, "vacuous", "must be at least 3.3"),
+    ("thmB1", {"steps": 2000, "seeds": 1}, "vacuous", "steps=2000 must be enough for descent to end"),
+    ("lemB5", {"steps": 2000}, "vacuous", "steps=2000 must be enough for descent to end"),
+    ("lemB6", {"steps": 2000}, None, "steps=2000 must be enough for descent to end"),
+    ("lemB10", {"steps": 2000}, "vacuous", "steps=2000 must be enough for descent to end"),
+    ("defB3-curriculum", {"seeds": 1, "scale": "largest"}, None, "rate=0.02 must be small: the first step moves"),
     ("fig3", {"scores": (0.0, 0.0, 0.0, 0.0)}, "vacuous", "must put at least .4"),
 ]
 
@@ -37,6 +43,34 @@ def test_odd_sizes(name, sizes, status, hypothesis):
         verdict = claim.check(update(claim.cases[0], sizes), 0)
     assert verdict.status == (status or verdict.status) != "fails"
     assert any(hypothesis in named for named in verdict.hypotheses) if hypothesis else verdict.hypotheses_met
+
+
+def test_confounders_below_zero_are_no_failure_of_theorem_b1():
+    """Small steps leave one neuron to each pair, and confounders that nothing lifts again."""
+    claim = CLAIMS["thmB1"]
+    with jax.enable_x64(True):
+        verdict = claim.check(update(claim.cases[0], {"scale": "relative", "seeds": 1}), 0)
+    assert (verdict.status, verdict.hypotheses_met) == ("holds", True)
+    found = next(row for row in verdict.details if "cancellation/B" in row)
+    assert found["least share"] > 0.99
+    assert found["cancellation/B"] > 0.02 > 0 >= found["uncancelled/B"]
+    assert "below zero" in verdict.note
+
+
+@pytest.mark.slow
+def test_the_features_of_six_values_are_those_of_theorem_b1_once_descent_has_ended():
+    claim = CLAIMS["thmB1"]
+    with jax.enable_x64(True):
+        verdict = claim.check(update(claim.cases[0], {"action": "C6", "steps": 80_000, "seeds": 1}), 0)
+    assert (verdict.status, verdict.hypotheses_met) == ("holds", True)
+
+
+@pytest.mark.slow
+def test_the_curriculum_of_six_values_is_that_of_the_flow():
+    claim = CLAIMS["defB3-curriculum"]
+    with jax.enable_x64(True):
+        verdict = claim.check(update(claim.cases[0], {"action": "C6", "steps": 60_000, "seeds": 1}), 0)
+    assert (verdict.status, verdict.hypotheses_met, verdict.measured) == ("holds", True, 1.0)
 
 
 @pytest.mark.parametrize("name", ["lemB12", "lemB13"])

@@ -146,6 +146,20 @@ def test_the_known_values_at_the_sizes_of_the_ledger():
     assert check("lem8", {"task.bits": 256, "task.size": 128}).hypotheses_met
 
 
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_a_bound_of_one_on_a_chance_is_vacuous(inputs):
+    verdict = check("lem10-informative", {"inputs": inputs, "repeats": 50})
+    assert (verdict.status, verdict.required) == ("vacuous", pytest.approx(1.0))
+
+
+def test_a_tree_of_two_bits_is_solved_before_the_first_step_and_that_breaks_nothing():
+    verdict = check("thm7", {"task.bits": 2, "task.size": 2, "samples": 256})
+    found = [row["step at which each level is solved"] for row in verdict.details if "seed" in row]
+    assert found
+    assert set(found) == {"0"}
+    assert verdict.status == "holds", (verdict, verdict.details)
+
+
 @pytest.mark.parametrize(
     ("id", "sizes", "named"),
     [

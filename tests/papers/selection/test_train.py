@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
-from stairwise.nn.encodings import subset_encoding
-from stairwise.papers.selection import train
+from stairwise.lab.config import ConfigError, split, update
+from stairwise.nn.encodings import near_orthogonal, subset_encoding
+from stairwise.papers.selection import acceptance, train
 from stairwise.papers.selection.config import Encodings, Fcn, Online, Task
 from stairwise.papers.selection.fcn import FullyConnected, train_fcn
 from stairwise.papers.selection.model import SelectionAttention
@@ -56,6 +56,59 @@ def weights_after(config, seed=0):
     stage = train.online(split(config)[0])[0]
     bare = {"measure": None, "finish": lambda n, state, key: (None, train.weights(train.assemble(state.parameters)))}
     return Program([type(stage)(**{**stage.__dict__, **bare})]).run([Member(seed, split(config)[1])])[0].arrays
+
+
+HEAT = replace(SMALL, task=Task(10, 3, 5), encoding=Encodings(20, 0.2, "offenders"), test_lengths=(12,))
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"encoding.scheme": "matrix"}, "encoding.threshold=0.2 must be at least 0.4 for 12 encodings of"),
+        ({"encoding.threshold": 0.01}, "encoding.threshold=0.01 must be at least 0.2 for 12 encodings of"),
+        ({"encoding.width": 21, "encoding.threshold": 0.01}, "encoding.threshold=0.01 must be at least 0.1429 for"),
+        ({"encoding.width": 4, "encoding.scheme": "none"}, "encoding.width=4 must be larger: it has too few sign"),
+    ],
+)  # fmt: skip
+def test_a_threshold_that_no_draw_meets_is_refused_before_training(changes, line):
+    with pytest.raises(ConfigError) as refused:
+        update(HEAT, changes)
+    assert str(refused.value).startswith(line)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("scheme", "threshold"), [("matrix", 0.3), ("offenders", 0.1), ("vector", 0.1)])
+def test_sets_are_found_as_often_as_computed(scheme, threshold):
+    def draw(key):
+        return near_orthogonal(key, 6, 20, threshold, scheme, max_rounds=2)
+
+    above = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 1000)).above
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acceptance, "TRIES", 2)
+        chance = acceptance.found(scheme, 6, 20, threshold)
+    share = 1 - float(jnp.mean(above))
+    assert 0.01 < chance < 0.99
+    if scheme == "matrix":
+        assert abs(share - chance) < 0.05
+    else:  # the last row's chance alone: no set is found more often
+        assert share < chance + 0.05
+
+
+def test_training_counts_the_sets_above_the_threshold(program):
+    assert fit(program).last("sets above threshold") == 0
+    # the number of a config that is refused: eight orthogonal encodings are found now and then
+    low = {"encoding.threshold": 0.01}
+    numbers = numbers_of(SMALL) | {"encoding.threshold": jnp.float32(0.01)}
+    above = jax.jit(jax.vmap(lambda t: train.draw_set(SMALL, numbers, 8, t).above))(jnp.arange(30, dtype=jnp.int32))
+    found = fit(program, **low)
+    counts = [value for name, value in zip(found.name, found.value, strict=True) if name == "sets above threshold"]
+    assert counts == [0, *np.cumsum(np.asarray(above))[[9, 19, 29]]]
+    assert 20 < counts[-1] < 30
+
+
+def test_training_on_few_sign_vectors_meets_no_singular_set():
+    config = replace(SMALL, encoding=Encodings(width=6, threshold=1.0, scheme="none"), test_sparsities=(2,))
+    assert np.isfinite(weights_after(config)["train/W"]).all()
 
 
 def test_subsets_are_uniform_and_without_repeats():

@@ -88,7 +88,7 @@ def _stage(config: Descent, name: str, way: Way, *, guarded: bool, when=None) ->
         init=init,
         tick=tick,
         max_ticks=ticks,
-        measure=measure,
+        measure=partial(measure, guarded),
         measure_at=tuple(range(0, ticks + 1, config.ticks)),
         snapshot=snapshot,
         snapshot_at=tuple(range(0, ticks + 1, config.ticks)),
@@ -131,11 +131,13 @@ def add_block(way: Way, trial: RunningTrial[Descent], turn, t, state: State) -> 
     return jax.lax.cond(place == config.ticks - 1, take, lambda s: s, state._replace(total=total))
 
 
-def measure(trial: RunningTrial[Descent], state: State, key, t) -> dict[str, Array]:
-    """Every head and layer on fresh sequences, and the size of the last updates."""
+def measure(guarded: bool, trial: RunningTrial[Descent], state: State, key, t) -> dict[str, Array]:
+    """Every head and layer on fresh sequences, the size of the last updates, and what the guard saw if there is one."""
     metrics = evaluate(state.model, task_of(trial.config.task, trial), test_sequences(trial))
     metrics |= {f"update layer {layer + 1}": size for layer, size in enumerate(state.updates)}
-    return metrics | {"leak below": state.leak, "steps taken": state.taken}
+    if guarded:
+        metrics["leak below"] = state.leak
+    return metrics | {"steps taken": state.taken}
 
 
 def snapshot(trial: RunningTrial[Descent], state: State) -> dict[str, Array]:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.lab.config import Config, ConfigError, option, require
+from stairwise.papers.selection.acceptance import found, smallest_threshold
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,26 @@ class Online(Config):
                 self.task.sparsity <= length <= 2**20,
                 f"test_lengths={length} must lie in task.sparsity={self.task.sparsity}..1048576",
             )
+        self._check_threshold()
         for step in self.snapshots:
             require(step <= self.steps, f"snapshots={step} must be at most steps={self.steps}")
+
+    def _check_threshold(self) -> None:
+        """Training would go on, after a thousand draws, with encodings above the threshold."""
+        encoding, longest = self.encoding, max((self.task.length, *self.test_lengths))
+        scheme, threshold = encoding.scheme, 1.0 if encoding.scheme == "none" else encoding.threshold
+        if found(scheme, longest, encoding.width, threshold) >= 0.5:
+            return
+        least = smallest_threshold(scheme, longest, encoding.width)
+        require(
+            least is not None,
+            f"encoding.width={encoding.width} must be larger: it has too few sign vectors for {longest} encodings,"
+            " no two of them equal up to sign, to be drawn",
+        )
+        raise ConfigError(
+            f"encoding.threshold={encoding.threshold:g} must be at least {least:g} for {longest} encodings of"
+            f" encoding.width={encoding.width} to be drawn (encoding.scheme={scheme})"
+        )
 
 
 @dataclass(frozen=True)

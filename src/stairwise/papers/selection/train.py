@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from stairwise.measure.similarity import cosine
-from stairwise.nn.encodings import near_orthogonal, subset_encoding
+from stairwise.nn.encodings import Draw, near_orthogonal, subset_encoding
 from stairwise.papers.selection.config import Online
 from stairwise.papers.selection.model import SelectionAttention, ideal
 from stairwise.papers.selection.task import Selection, SparseSelection, draw_tokens, uniform_subset
@@ -26,11 +26,13 @@ FRESH_SETS = 20  # Corollary E.16: how many new fixed encodings the trained weig
 
 
 class State(NamedTuple):
-    """Parameters, optimiser memory, and the loss of the last batch."""
+    """Parameters, optimiser memory, the loss of the last batch, and how many of the sets of encodings so far were above
+    their threshold (None without one)."""
 
     parameters: dict[str, Array]
     optimizer: Any
     loss: Float[Array, ""]
+    above: Int[Array, ""] | None
 
 
 def online(config: Online) -> list[Stage]:
@@ -80,7 +82,8 @@ def init(trial: RunningTrial[Online], carry, key) -> State:
     else:
         parameters = {"W": draw("W", joint, std)}
     parameters["V"] = draw("V", width, std) if config.train_value else jnp.eye(width, joint, dtype=jnp.float32)
-    return State(parameters, gradient_transform(config).init(parameters), jnp.float32(0))
+    above = None if config.encoding.scheme == "none" else jnp.int32(0)
+    return State(parameters, gradient_transform(config).init(parameters), jnp.float32(0), above)
 
 
 def gradient_transform(config: Online) -> optax.GradientTransformation:
@@ -95,7 +98,7 @@ def tick(trial: RunningTrial[Online], state: State, key, t) -> State:
     """One batch: draw, differentiate, step."""
     config = trial.config
     index = encoding_index(trial, role(key, "pool"), t)
-    encodings = jax.vmap(partial(encoding_set, trial, config.task.length))(
+    encodings, _, above = jax.vmap(partial(draw_set, trial, config.task.length))(
         index * config.encoding.per_step + jnp.arange(config.encoding.per_step, dtype=jnp.int32)
     )
     keys = jax.vmap(partial(example_key, trial, role(key, "data")))(jnp.arange(config.batch, dtype=jnp.int32))
@@ -105,7 +108,8 @@ def tick(trial: RunningTrial[Online], state: State, key, t) -> State:
     direction, memory = gradient_transform(config).update(gradient, state.optimizer)
     rate = config.learning_rate / jnp.where(t >= config.drop_at, config.drop_by, 1.0)
     parameters = jax.tree.map(lambda p, g: p - rate * g, state.parameters, direction)
-    return State(parameters, memory, loss)
+    above = None if state.above is None else state.above + jnp.sum(above, dtype=jnp.int32)
+    return State(parameters, memory, loss, above)
 
 
 def encoding_index(trial, key, t):
@@ -117,9 +121,13 @@ def encoding_index(trial, key, t):
 
 def encoding_set(trial: RunningTrial[Online], length: int, index):
     """Set number `index` of a trial's encodings; sets of different lengths are prefixes of each other."""
-    config = trial.config
+    return draw_set(trial, length, index).encodings
+
+
+def draw_set(trial: RunningTrial[Online], length: int, index) -> Draw:
+    encoding = trial.config.encoding
     key = at(trial.key("encodings"), index)
-    return near_orthogonal(key, length, config.encoding.width, config.encoding.threshold, config.encoding.scheme)[0]
+    return near_orthogonal(key, length, encoding.width, encoding.threshold, encoding.scheme)
 
 
 def example_key(trial, key, b):
@@ -182,7 +190,7 @@ def measure(trial: RunningTrial[Online], state: State, key, t) -> dict[str, Arra
     metrics["cosine V"] = cosine(model.V, best.V)
     metrics["alpha"] = jnp.trace(model.V[:, : config.task.width]) / config.task.width
     metrics["C"] = jnp.trace(model.W[config.task.width :, config.task.width :]) / config.encoding.width
-    return metrics
+    return metrics if state.above is None else metrics | {"sets above threshold": state.above}
 
 
 def fresh_index(key, number: int | Int[Array, ""] = 0):

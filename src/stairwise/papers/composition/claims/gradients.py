@@ -39,7 +39,7 @@ def ideal_model(hidden: np.ndarray, beta0: float, trained: int):
 @lru_cache(maxsize=8)
 def every_example(hidden: tuple[tuple[int, ...], ...]):
     pi = np.array(hidden)
-    return exact.everything(pi, Task(len(hidden), len(hidden[0])).layers)
+    return exact.everything(pi, Task(len(hidden), len(hidden[0]), any_blocks=True).layers)
 
 
 def enumerated(hidden: np.ndarray, beta0: float, trained: int, *heads: int):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
+from stairwise.lab.config import require
 from stairwise.measure import population
 from stairwise.papers.composition.model import AttentionOnly
 from stairwise.papers.composition.task import Composition
@@ -29,6 +30,8 @@ class Examples(NamedTuple):
 
 def labelled(hidden: np.ndarray, heads: int, sequences: np.ndarray, queries: np.ndarray) -> Examples:
     """The examples with these sequences and tokens, all heads weighing 1."""
+    k = len(hidden)
+    require(2 ** (heads - 1) <= k, f"task.blocks={k} must be a power of two: head l learns the hop of 2^(l-1) blocks")
     task = Composition(jnp.asarray(hidden, dtype=jnp.int32))
 
     def labels(sequence, query):

@@ -59,7 +59,9 @@ def sample_unit(blocks: int, alphabet: int) -> int:
 
 
 def sample_rule(blocks: int, alphabet: int, factor: int = 32) -> int:
-    """M = 32 kN(L+1)^2, which was enough at every size tried.
+    """M = 32 kN(L+1)^2: enough at every size tried with N >= 5, too few with N = 2 or 3 letters and k >= 4 blocks.
+
+    The margin is then 4 sqrt(N-1) standard deviations of the noise in the last layer (`margin_over_noise`).
 
     >>> sample_rule(16, 5)
     92160

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from stairwise.measure.accuracy import share
 from stairwise.measure.attention import mean_row
-from stairwise.nn.encodings import random_signs, subset_encoding
+from stairwise.nn.encodings import distinct_signs, subset_encoding
 from stairwise.papers.composition import encoder
 from stairwise.papers.composition.config import Encoder
 from stairwise.papers.composition.config import Task as CompositionTask
@@ -230,7 +230,7 @@ def token_selection(config: Watched) -> Setting:
         return error, model.attention(example.tokens, encodings, query)
 
     def encodings_of(key):
-        return random_signs(role(key, "encodings"), config.length, config.width) / config.width**0.5
+        return distinct_signs(role(key, "encodings"), config.length, config.width) / config.width**0.5
 
     def loss(trial, model, key, number):
         encodings = encodings_of(key)

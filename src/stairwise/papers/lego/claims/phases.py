@@ -15,7 +15,16 @@ from stairwise.lab.contract import Verdict
 from stairwise.papers.lego import ffn
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import simply_transitive, transitive_not_free
-from stairwise.papers.lego.claims.training import Resolved, Seen, begun, enough_neurons, every_seed
+from stairwise.papers.lego.claims.training import (
+    Resolved,
+    Seen,
+    at_rest,
+    begun,
+    enough_neurons,
+    every_seed,
+    gradient_left,
+    least_miss,
+)
 from stairwise.papers.lego.theory import phases
 
 FREE = Resolved(seeds=1)
@@ -28,14 +37,18 @@ def hypotheses(config: Resolved, appendix: str) -> tuple[str, ...]:
     return kind(config.group) + enough_neurons(config)
 
 
-def in_both_appendices(number: int, kind: str, says: str):
-    """Register a measurement as Lemma B.number for free actions and as Lemma C.number for those that are not."""
+def in_both_appendices(number: int, kind: str, says: str, *, ended: bool = False):
+    """Register a measurement as Lemma B.number for free actions and as Lemma C.number for those that are not.
+
+    `ended`: the lemma speaks of the end of descent, or of sums up to it.
+    """
 
     def register(measure: Callable[[Resolved, int], Verdict]):
         for appendix, sizes, word in (("B", FREE, "free"), ("C", FIBERS, "not free")):
 
             def check(config: Resolved, seed: int, appendix: str = appendix) -> Verdict:
-                return under(hypotheses(config, appendix), measure(config, seed))
+                missing = hypotheses(config, appendix) + (at_rest(config, seed) if ended else ())
+                return under(missing, measure(config, seed))
 
             check.__name__ = measure.__name__
             LEDGER.theory(f"lem{appendix}{number}", kind=kind, says=f"{word}: {says}", cases=sizes)(check)
@@ -197,7 +210,7 @@ def gradient_in_the_middle(config: Resolved, seed: int) -> Verdict:
     return Verdict.at_least(least, 0.5)
 
 
-@in_both_appendices(5, "bound", "when its push has vanished, a winner's V_psi is at least B")
+@in_both_appendices(5, "bound", "when its push has vanished, a winner's V_psi is at least B", ended=True)
 def magnitude(config: Resolved, seed: int) -> Verdict:
     """Once the push is gone, V_psi >= B; |V(g) - V(y)| at V = (log d)/2 is reported."""
     least, rows = np.inf, []
@@ -216,7 +229,9 @@ def magnitude(config: Resolved, seed: int) -> Verdict:
     return Verdict.at_least(least, 1.0, details=tuple(rows[:12]))
 
 
-@in_both_appendices(6, "bound", "all pushes after V = (log d)/2 together are at most twice the rise of Upsilon")
+@in_both_appendices(
+    6, "bound", "all pushes after V = (log d)/2 together are at most twice the rise of Upsilon", ended=True
+)
 def stationarity(config: Resolved, seed: int) -> Verdict:
     """After V = (log d)/2: (1/2) sum eta Gamma+ over the rise of Upsilon = V(y) - sum_{g off the fiber} V(g)."""
     worst, rows = 0.0, []
@@ -273,18 +288,20 @@ def arrival(config: Resolved, seed: int) -> Verdict:
 # --- phase III --------------------------------------------------------------------------------------------------------
 
 
-@in_both_appendices(10, "bound", "below the clip a winner's push is at least lambda Pr(H); at the end nothing moves")
+@in_both_appendices(
+    10, "bound", "below the clip a winner's push is at least lambda Pr(H); at the end nothing moves", ended=True
+)
 def convergence(config: Resolved, seed: int) -> Verdict:
     """While a linear winner is below the clip its push is at least lambda Pr(H); at the end nothing moves any more."""
     facts, rows = {}, []
     for i, one in enumerate(every_seed(config, seed)):
         parts, clip = gammas(one), float(one.token.clip)
-        floor = (config.vocabulary - 1) / (config.vocabulary - 1 + np.exp(clip))
+        floor = least_miss(config)
         push = one.of_winners(np.asarray(parts.push)) / (fiber(config) * pair_weight(config))
         height = one.of_winners(one.V)
         linear = (height > 2 * config.network.rho) & (height < 0.9 * clip)
         least = float(push[linear].min(initial=np.inf))
-        left = max(float(np.asarray(part[-1]).max()) for part in parts)
+        left = gradient_left(one)
         facts[f"seed {seed + i}: push at least lambda below the clip"] = least >= floor
         facts[f"seed {seed + i}: no gradient at the end"] = left <= floor / config.vocabulary
         rows.append({"seed": seed + i, "least push / lambda": least / floor, "gradient left / lambda": left / floor})

@@ -84,6 +84,8 @@ def ablatable(config: Ideal) -> tuple[str, ...]:
         missing += (f"task.length={task.length} must be at least 2: there is no other predicate",)
     if task.group.values < 2:
         missing += (f"task.action={task.action} must have at least 2 values: none can be wrong",)
+    if len(np.unique(np.asarray(task.group.table), axis=0)) < 2:
+        missing += (f"task.action={task.action} must have two actions that differ: one needs no looking up",)
     if min(a, c) < FAR:
         missing += (f"scores: a={a:g} and c={c:g} must be at least {FAR:g}, for a tenth to be left without them",)
     return missing

@@ -9,6 +9,7 @@ import numpy as np
 
 from stairwise.lab.config import option
 from stairwise.papers.lego import algorithms, ffn
+from stairwise.papers.lego import model as models
 from stairwise.papers.lego.config.dynamics import FeatureRun
 from stairwise.papers.lego.theory import phases
 from stairwise.train import keys
@@ -88,6 +89,41 @@ def _emergence():
 
 def every_seed(config: Trained, seed: int) -> list[Seen]:
     return [seen(config, seed + i) for i in range(config.seeds)]
+
+
+@lru_cache(maxsize=1)
+def _gamma():
+    return jax.jit(phases.gamma)
+
+
+def least_miss(config: FeatureRun) -> float:
+    """lambda = (d-1)/(d-1+e^B): 1 - logit of a pair at the clip, which no pair falls below."""
+    clip = models.logit_clip(config.vocabulary, config.network.clip_factor)
+    return (config.vocabulary - 1) / (config.vocabulary - 1 + float(np.exp(clip)))
+
+
+def gradient_left(one: Seen) -> float:
+    """The largest of the parts Gamma+ and Gamma- at the end."""
+    return max(float(np.asarray(part).max()) for part in _gamma()(one.token, one.end()))
+
+
+def at_rest(config: Trained, seed: int) -> tuple[str, ...]:
+    """The theorems speak of a time T_1 at which descent has ended: no part of a gradient above lambda/d is left."""
+    least = least_miss(config)
+    left = max(gradient_left(one) for one in every_seed(config, seed)) / least
+    return () if left <= 1 / config.vocabulary else (
+        f"steps={config.steps} must be enough for descent to end: a gradient of {left:.2g} lambda is left,"
+        " at most 1/d of it may be",
+    )  # fmt: skip
+
+
+def small_steps(config: FeatureRun) -> tuple[str, ...]:
+    """The order of the curriculum is that of the flow: a step must move a feature by little against mu = b."""
+    moves = {"relative": config.rate, "largest": config.rate / (config.sigma0 * float(np.log(config.vocabulary)))}
+    move = moves.get(config.scale, 0.0)
+    return () if move <= 0.1 else (
+        f"rate={config.rate:g} must be small: the first step moves a feature by {move:.3g} mu (scale={config.scale})",
+    )  # fmt: skip
 
 
 def enough_neurons(config: FeatureRun) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS
+from stairwise.lab.plots import COLOURS, lost_note
 from stairwise.measure.complexity import Hits, kaplan_meier
 from stairwise.papers.parity_cot.runs import shape, shape_text
 
@@ -32,9 +32,8 @@ def model_text(config: Any) -> str:
 def setting(records: Sequence[Any]) -> str:
     """n, the model, and how many seeds."""
     config, seeds = records[0].config, len({record.seed for record in records})
-    diverged = sum(record.status == "diverged" for record in records)
     text = f"n={config.task.inputs}; {model_text(config)}; {seeds} seed{'s' if seeds > 1 else ''}"
-    return text + (f"; {diverged} diverged" if diverged else "")
+    return text + lost_note(records)
 
 
 def run_dots(axes: Any, x: float, found: Hits, hue: str, spread: float = 0.0, label: str | None = None) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from stairwise.lab.config import ConfigError, require
+from stairwise.papers.selection.acceptance import pair_fails
 
 LARGEST_ENUMERATION = 2_000_000
 MOST_ROUNDS = 1000
@@ -289,10 +290,7 @@ def acceptance(length: int, width: int, threshold: float) -> Acceptance:
     >>> round(acceptance(200, 170, 0.35).matrix, 3)
     0.908
     """
-    fewest = math.floor(width * (threshold + 1e-6)) + 1  # the smallest |sum of signs| that is rejected
-    from scipy.stats import binom
-
-    p = float(2 * binom.cdf((width - fewest) // 2, width, 0.5))
+    p = pair_fails(width, threshold)
     if p == 1:  # an odd width, whose sums of signs are never 0, below its smallest: no second row is ever found
         alone = float(length == 1)
         return Acceptance(p, alone, alone, 1.0 if length == 1 else math.inf)
