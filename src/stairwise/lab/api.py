@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from stairwise.lab import registry
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import Config, ConfigError, find_leaf, named
 from stairwise.lab.contract import Experiment, Figure, Outcome, Stage
 from stairwise.lab.execute import execute
 from stairwise.lab.files import StoreError
 from stairwise.lab.plots import house_style
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
 from stairwise.lab.verify import verify as verify_rows
@@ -107,9 +108,10 @@ def run(
     `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again.
     """
     experiment = registry.experiment(target)
+    changes = named(experiment.preset(preset).config, changes or {})
     trials = experiment.trials(preset, seed_list(seeds), changes)
     store = store if isinstance(store, Store) else Store.open(store)
-    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={dict(changes or {})!r})"
+    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={changes!r})"
     began = time.time()
 
     def work(stop):
@@ -123,7 +125,7 @@ def run(
                 "experiment": experiment.name,
                 "preset": preset,
                 "command": command or call,
-                "changes": {path: str(value) for path, value in (changes or {}).items()},
+                "changes": {path: str(value) for path, value in changes.items()},
                 "trials": [trial.digest for trial in trials],
                 "started": began,
                 "seconds": time.time() - began,
@@ -158,7 +160,7 @@ def load(
     `fields` adds columns of the config ("learning_rate", "task.length") and of the trial ("status", "message").
     """
     opened = store if isinstance(store, Store) else Store.open(store, create=False)
-    records = opened.trials(target)
+    records = [shown(record) for record in opened.trials(target)]
     if not records:
         raise ConfigError(f"the store {opened.root} holds no trials of {target or 'any paper'}")
     table = tables(records)
@@ -179,6 +181,9 @@ def _field(record: StoredTrial, path: str) -> Any:
     if path in ("status", "message"):
         return record.run[path]
     place: Any = record.config_dict
+    if isinstance(record.config, Config):
+        leaf = find_leaf(record.config, path)
+        path = path if leaf is None else leaf.path
     for name in path.split("."):
         if not isinstance(place, dict) or name not in place:
             raise ConfigError(f"trial {record.digest} of {record.experiment} has no field {path}")

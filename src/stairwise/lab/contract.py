@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from stairwise.lab.answers import Answer
-from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, update
+from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, stored_dict, update
 from stairwise.lab.manifest import KINDS, TIERS, unknown
 from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
@@ -130,7 +130,7 @@ class Trial:
         return {
             "experiment": self.experiment.name,
             "version": self.experiment.version,
-            "config": as_dict(self.config),
+            "config": stored_dict(self.config),
             "seed": self.seed,
             "needs": {name: trial.digest for name, trial in self.needs.items()},
         }

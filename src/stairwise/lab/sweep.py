@@ -11,7 +11,7 @@ from stairwise.lab import grid as grids
 from stairwise.lab import registry
 from stairwise.lab.api import Result, seed_list
 from stairwise.lab.board import BAD, Aim, Board, settings
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, named
 from stairwise.lab.contract import Experiment, Figure, Trial
 from stairwise.lab.execute import execute
 from stairwise.lab.grid import Axis
@@ -43,10 +43,11 @@ class Request:
         changes: Mapping[str, Any] | None = None,
     ) -> "Request":
         experiment = registry.experiment(target)
-        twice = sorted(set(grid) & set(changes or {}))
+        config = experiment.preset(preset).config
+        axes, changes = grids.axes(config, grid), named(config, changes or {})
+        twice = sorted({axis.path for axis in axes} & set(changes))
         if twice:
             raise ConfigError(f"{twice[0]} is given both as a field and in the grid")
-        axes = grids.axes(experiment.preset(preset).config, grid)
         return cls(experiment, preset, axes, grids.trials(experiment, preset, axes, seed_list(seeds), changes))
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.config import Config, ConfigError, as_dict, as_flags, leaves, unknown_field, update
+from stairwise.lab.config import Config, ConfigError, as_flags, find_leaf, leaves, stored_dict, unknown_field, update
 from stairwise.lab.contract import TIERS, Claim, Verdict, digest_of
 from stairwise.lab.execute import execute, prepare_jax
 from stairwise.lab.progress import Silent
@@ -100,18 +100,22 @@ def verify(
 def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str):
     """Each claim once, or once for every combination of the listed sizes; all sizes are checked before any work."""
     known: set[str] = set()
+    found: set[str] = set()
     jobs = []
     for claim, named in chosen:
         base = _base(claim, preset)
         fields = {leaf.path: leaf for leaf in leaves(base)} if base is not None else {}
         known |= set(fields)
-        mine = {path: value for path, value in changes.items() if path in fields}
+        meant = {path: find_leaf(base, path) if base is not None else None for path in changes}
+        found |= {path for path, leaf in meant.items() if leaf is not None}
+        unknown = next((path for path, leaf in meant.items() if leaf is None), None)
+        if unknown is not None and named:
+            raise ConfigError(f"{claim.name}: {unknown_field(unknown, sorted(fields))}")
+        if unknown is not None:
+            continue
+        mine = {leaf.path: changes[path] for path, leaf in meant.items() if leaf is not None}
         if len(mine) < len(changes):
-            if named:
-                unknown = next(path for path in changes if path not in fields)
-                raise ConfigError(f"{claim.name}: {unknown_field(unknown, sorted(fields))}")
-            if changes:
-                continue
+            raise ConfigError(f"{claim.name}: {' and '.join(changes)} name the same field twice")
         axes = [_values(fields[path].kind, value) for path, value in mine.items()]
         for combination in itertools.product(*axes):
             sizes = dict(zip(mine, combination, strict=True))
@@ -122,7 +126,7 @@ def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str
                 sizes = {path: paths[path] for path in sizes}
             jobs.append((claim, named, sizes))
     for path in changes:
-        if path not in known:
+        if path not in found:
             raise ConfigError(unknown_field(path, sorted(known)))
     if changes and not jobs:
         raise ConfigError(f"no claim takes {', '.join(changes)} together")
@@ -157,7 +161,7 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
     assert claim.check is not None
     cases = [update(claim.cases[0], sizes)] if sizes else list(claim.cases)
     source = _source(claim)
-    identity = [claim.name, [as_dict(case) for case in cases], seed, source, _versions(claim)]
+    identity = [claim.name, [stored_dict(case) for case in cases], seed, source, _versions(claim)]
     digest = digest_of(identity)
     kept = None if store is None or fresh else store.read_verdict(claim.name, digest)
     if kept is not None:
@@ -169,7 +173,7 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
     verdict = _checked(claim, cases, seed)
     row = Row(claim, verdict, time.monotonic() - began, sizes)
     if store is not None:
-        store.write_verdict(claim.name, digest, _kept(row, [as_dict(case) for case in cases], source))
+        store.write_verdict(claim.name, digest, _kept(row, [stored_dict(case) for case in cases], source))
     return row
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from stairwise.lab.config import Config, ConfigError, leaves
+from stairwise.lab.config import Config, ConfigError, find_leaf, leaves
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.words import flat, seconds_of
 
@@ -157,7 +158,7 @@ class Filter:
             path, _, value = word.partition("=")
             if not path or not value:
                 raise ConfigError(f"where={word} must be written as field=value")
-            pairs.append((path, value))
+            pairs.append((path.replace("-", "_"), value))
         try:
             moment = None if since is None else datetime.fromisoformat(since).replace(tzinfo=UTC).timestamp()
         except ValueError:
@@ -174,19 +175,24 @@ class Filter:
         recent = self.since is None or (isinstance(run.started, (int, float)) and run.started >= self.since)
         return named and recent and self.preset in (None, run.preset)
 
-    def trial(self, record: StoredTrial) -> bool:
+    def trial(self, record: StoredTrial) -> StoredTrial | None:
+        """The trial as it is shown, where it is wanted."""
         if self.status not in (None, record.status) or (self.since or 0) > (started_of(record) or 0):
-            return False
-        if not self.where:
-            return True
-        config = {**flat(record.config_dict), "seed": record.seed, "arm": record.arm}
-        return all(path in config and _same(config[path], value) for path, value in self.where)
+            return None
+        known = shown(record)
+        config = {**flat(known.config_dict), "seed": known.seed, "arm": known.arm}
+        for path, value in self.where:
+            leaf = find_leaf(known.config, path) if isinstance(known.config, Config) else None
+            path = path if leaf is None else leaf.path
+            if path not in config or not _same(config[path], value):
+                return None
+        return known
 
     def runs(self, store: Store) -> list[StoredRun]:
         return self._last([run for run in store.runs() if self.run(run)])
 
     def trials(self, store: Store) -> list[StoredTrial]:
-        found = [record for record in store.survey(self.name) if self.trial(record)]
+        found = [known for record in store.survey(self.name) if (known := self.trial(record)) is not None]
         return found if self.last is None else self._last(sorted(found, key=lambda each: started_of(each) or 0))
 
     def _last(self, found: list[Any]) -> list[Any]:

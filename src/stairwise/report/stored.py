@@ -10,6 +10,7 @@ from rich.text import Text
 
 from stairwise.lab.files import StoreError
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.listing import Filter, difference, run_data, runs_listing, trial_data
 from stairwise.report.terminal import cells, heading, new_table, open_console, print_json, print_pairs, print_rows
@@ -69,6 +70,7 @@ def _print_or_say(table: Table, rows: Sequence[Any], otherwise: str) -> None:
 
 def show(found: StoredTrial | StoredRun, store: Store, as_json: bool = False) -> None:
     """One trial: config, last measurements, arrays, how it was made. One run: its trials, and their measurements."""
+    found = shown(found) if isinstance(found, StoredTrial) else found
     data = trial_data(found) if isinstance(found, StoredTrial) else run_data(found, _records(found, store))
     if as_json:
         print_json(data)
@@ -81,11 +83,11 @@ def show(found: StoredTrial | StoredRun, store: Store, as_json: bool = False) ->
 def _records(found: StoredTrial | StoredRun, store: Store) -> list[StoredTrial]:
     """The trial itself, or the run's trials that are stored and undamaged."""
     if isinstance(found, StoredTrial):
-        return [found]
+        return [shown(found)]
     records = []
     for digest in found.trials:
         with suppress(StoreError):
-            records.append(store.read(digest))
+            records.append(shown(store.read(digest)))
     return records
 
 
@@ -144,7 +146,7 @@ def diff(a: StoredTrial | StoredRun, b: StoredTrial | StoredRun, store: Store, a
 def _name(found: StoredTrial | StoredRun) -> str:
     if isinstance(found, StoredRun):
         return f"run {found.id} {found.experiment} preset {found.preset}"
-    return f"trial {found.digest} {found.experiment} {found.arm} seed {found.seed}"
+    return f"trial {found.digest} {found.experiment} {shown(found).arm} seed {found.seed}"
 
 
 def _sides(console: Console, title: str, values: Mapping[str, Mapping[str, Any]]) -> None:
