@@ -59,7 +59,8 @@ def _run(options, fields) -> int:
         raise ConfigError(f"save-every={options.save_every} must be at least 0")
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.dry_run:
-        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, options.group)
+        chosen = {"group": options.group, "fresh": options.fresh}
+        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, **chosen)
     store = Store.open(options.store)
     began = time.monotonic()
     command = shlex.join(["stairwise", *sys.argv[1:]])
@@ -70,6 +71,7 @@ def _run(options, fields) -> int:
         fields,
         store=store,
         group=options.group,
+        fresh=options.fresh,
         progress=for_terminal(),
         command=command,
         save_every=options.save_every,
@@ -94,7 +96,7 @@ def _sweep(options, fields) -> int:
     if options.cluster is not None:
         cluster = Cluster.parse(options.cluster, options.cluster_config, options.cluster_timeout)
     if options.dry_run:
-        chosen = {"group": options.group, "retry_failed": options.retry_failed}
+        chosen = {"group": options.group, "retry_failed": options.retry_failed, "fresh": options.fresh}
         found = preview(request, _reader(options), workers=cluster.workers if cluster else None, **chosen)
         script = cluster.job_script() if cluster is not None and cluster.kind == "slurm" else None
         sweeps.plan(found, script, as_json=options.json)
@@ -109,6 +111,7 @@ def _sweep(options, fields) -> int:
         store=options.store,
         group=options.group,
         retry_failed=options.retry_failed,
+        fresh=options.fresh,
         best=options.best,
         cluster=options.cluster,
         cluster_config=options.cluster_config,
@@ -119,14 +122,18 @@ def _sweep(options, fields) -> int:
         command=shlex.join(["stairwise", *sys.argv[1:]]),
     )
     sweeps.summary(result, time.monotonic() - began, as_json=options.json)
-    return 1 if result.statuses["failed"] else 0
+    again = options.fresh and result.stale  # what should have been run again has failed, and the old trial stays
+    return 1 if result.statuses["failed"] or again else 0
 
 
 def _query(options, fields) -> int:
+    from stairwise.lab import stale
     from stairwise.lab.query import query
     from stairwise.report import sweeps
 
-    sweeps.answer(query(_reader(options), options.sql), "json" if options.json else "csv" if options.csv else "table")
+    store = _reader(options)
+    sweeps.answer(query(store, options.sql), "json" if options.json else "csv" if options.csv else "table")
+    stale.warn(*stale.in_store(store), "stairwise run --fresh runs them again")
     return 0
 
 
@@ -201,10 +208,12 @@ def _check_seed(seed: int) -> None:
 
 
 def _figure(options, fields) -> int:
-    from stairwise.lab import api, registry
+    from stairwise.lab import api, registry, stale
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.store import Store
 
+    if options.fresh and not options.run:
+        raise ConfigError("--fresh needs --run: without it a figure is drawn from what is stored")
     figure = registry.figure(options.target)
     out = Path(options.out or f"{figure.id}.pdf")
     if out.suffix not in (".pdf", ".svg", ".png"):
@@ -214,7 +223,8 @@ def _figure(options, fields) -> int:
     experiment = registry.experiment(figure)
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.run:
-        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal())
+        asked = {"fresh": options.fresh, "command": shlex.join(["stairwise", *sys.argv[1:]])}
+        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal(), **asked)
     store = Store.open(options.store, create=False)
     there = [trial for trial in trials if store.has(trial)]
     missing = len(trials) - len(there)
@@ -222,8 +232,10 @@ def _figure(options, fields) -> int:
         chosen = {"seeds": options.seeds} if options.seeds is not None else {}
         hint = f"stairwise figure {options.target} --preset {options.preset}{as_flags(chosen | fields)} --run"
         raise ConfigError(f"{missing} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
-    api.save_figure(api.draw(figure, [store.read(trial) for trial in there], missing), out)
+    records = [store.read(trial) for trial in there]
+    api.save_figure(api.draw(figure, records, missing), out)
     print(out)
+    stale.warn(stale.count(records, experiment), len(records), "--run --fresh runs them again")
     return 0
 
 

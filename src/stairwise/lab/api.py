@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab import registry
+from stairwise.lab import registry, stale
 from stairwise.lab.config import Config, ConfigError, find_leaf, named
 from stairwise.lab.contract import Experiment, Figure, Outcome, Stage
 from stairwise.lab.execute import execute
@@ -29,6 +29,11 @@ class Result:
     experiment: Experiment
     records: list[StoredTrial]
     figure_id: str | None = None
+
+    @property
+    def stale(self) -> int:
+        """How many of the trials were made by other code than there is now."""
+        return stale.count(self.records, self.experiment)
 
     def table(self):
         """Every measurement in long form (a pyarrow table: experiment, digest, seed, arm, stage, step, name, value)."""
@@ -99,13 +104,15 @@ def run(
     *,
     store: Store | str | None = None,
     group: int | None = None,
+    fresh: bool = False,
     progress: Silent | None = None,
     command: str | None = None,
     **options: Any,
 ) -> Result:
     """Run an experiment (or the one that owns a figure): every arm of the preset at every seed, stored one by one.
 
-    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again.
+    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again,
+    unless `fresh` is set and other code has made it: the old trial then stays until the new one is complete.
     """
     experiment = registry.experiment(target)
     changes = named(experiment.preset(preset).config, changes or {})
@@ -113,12 +120,14 @@ def run(
     store = store if isinstance(store, Store) else Store.open(store)
     call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={changes!r})"
     began = time.time()
+    settled = stale.made_now(store) if fresh else store.has
 
     def work(stop):
         width = experiment.preset(preset).group
-        execute(trials, store, preset_group=width, width=group, progress=progress, stop=stop, **options)
+        common = {"settled": settled, "progress": progress, "stop": stop, **options}
+        execute(trials, store, preset_group=width, width=group, **common)
 
-    if any(not store.has(trial) for trial in trials):
+    if not all(settled(trial) for trial in trials):
         in_worker(work)
         store.write_run(
             {
@@ -134,17 +143,24 @@ def run(
     figure_id = target.id if isinstance(target, Figure) else None
     if isinstance(target, str) and target.partition("/")[2] in {figure.id for figure in experiment.figures}:
         figure_id = target.partition("/")[2]
-    return Result(experiment, [store.read(trial) for trial in trials], figure_id)
+    result = Result(experiment, [store.read(trial) for trial in trials], figure_id)
+    if command is None:  # a command prints it with its results
+        stale.warn(result.stale, len(trials), "fresh=True runs them again")
+    return result
 
 
-def verify(target: str, *, store: Store | str | None = None, run: bool = False, **sizes: Any) -> Row | list[Row]:
+def verify(
+    target: str, *, store: Store | str | None = None, run: bool = False, fresh: bool = False, **sizes: Any
+) -> Row | list[Row]:
     """Check a claim ("selection/thm3.1") or a paper's ledger ("selection"); sizes as keywords, `task__length=8`.
 
-    A claim gives one row (several when a size is a list), a paper a list of rows.
+    A claim gives one row (several when a size is a list), a paper a list of rows. `run` runs the trials that are
+    missing; `fresh` checks again what has a verdict, and with `run` runs trials again that other code has made.
     """
     changes = {path.replace("__", "."): value for path, value in sizes.items()}
     opened = store if isinstance(store, Store) else Store.open(store)
-    rows = in_worker(lambda stop: list(verify_rows([target], changes, run=run, store=opened, stop=stop)))
+    asked = {"run": run, "fresh": fresh, "store": opened}
+    rows = in_worker(lambda stop: list(verify_rows([target], changes, **asked, stop=stop)))
     return rows[0] if "/" in target and len(rows) == 1 else rows
 
 
@@ -157,12 +173,14 @@ def load(
 ):
     """Every stored measurement of a paper or an experiment in one long-form table: pyarrow's, or a pandas frame.
 
-    `fields` adds columns of the config ("learning_rate", "task.length") and of the trial ("status", "message").
+    `fields` adds columns of the config ("learning_rate", "task.length") and of the trial ("status", "message", and
+    "stale": whether other code has made it than there is now).
     """
     opened = store if isinstance(store, Store) else Store.open(store, create=False)
     records = [shown(record) for record in opened.trials(target)]
     if not records:
         raise ConfigError(f"the store {opened.root} holds no trials of {target or 'any paper'}")
+    stale.warn(stale.count(records), len(records), "sw.run(..., fresh=True) runs them again")
     table = tables(records)
     for path in fields:
         table = table.append_column(path, _column(path, records))
@@ -180,6 +198,8 @@ def _column(path: str, records: Sequence[StoredTrial]):
 def _field(record: StoredTrial, path: str) -> Any:
     if path in ("status", "message"):
         return record.run[path]
+    if path == "stale":
+        return stale.is_stale(record)
     place: Any = record.config_dict
     if isinstance(record.config, Config):
         leaf = find_leaf(record.config, path)

@@ -57,6 +57,9 @@ class Experiment:
     `needs` maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the
     trained model from a config and the stored arrays; `microscope` maps a record to what there is to see of it (see
     `lab.microscope`).
+
+    Trials carry a hash of the code that made them: the modules of `program` and `Config` with all that they import of
+    papers and shared rooms, and those that `code` names where something is found in another way.
     """
 
     id: str
@@ -69,6 +72,7 @@ class Experiment:
     needs: Callable[[Any, int], dict[str, "Trial"]] | None = None
     model: Callable[[Any, dict[str, Any]], Any] | None = None
     microscope: Callable[[Any], Any] | None = None
+    code: tuple[Any, ...] = ()
     version: int = 1
     precision: int = 32
     paper: str = ""

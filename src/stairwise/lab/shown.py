@@ -13,12 +13,13 @@ def shown(record: StoredTrial) -> StoredTrial:
 
     A record whose experiment is not installed, or could not ask for it as it is now, stays as it is stored.
     """
-    experiment = _experiment(record.experiment)
+    experiment = experiment_of(record.experiment)
     typed = record.typed(experiment) if experiment else None
     return record if typed is None else dataclasses.replace(typed, config_dict=as_dict(typed.config))
 
 
-def _experiment(name: str) -> Experiment | None:
+def experiment_of(name: str) -> Experiment | None:
+    """The installed experiment of this name; None where there is none."""
     paper, _, id = name.partition("/")
     try:
         return registry.paper(paper).experiment(id)

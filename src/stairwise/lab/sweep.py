@@ -18,6 +18,7 @@ from stairwise.lab.grid import Axis
 from stairwise.lab.plan import plan
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import FAILED, StoredTrial
+from stairwise.lab.stale import count, is_stale
 from stairwise.lab.store import Store
 from stairwise.lab.worker import in_worker
 
@@ -54,15 +55,17 @@ class Request:
     def group(self) -> int:
         return self.experiment.preset(self.preset).group
 
-    def left(self, store: Store, retry_failed: bool) -> tuple[list[Trial], int]:
+    def left(self, store: Store, retry_failed: bool, fresh: bool = False) -> tuple[list[Trial], int]:
         """The trials that are to run, and how many of the others are recorded as failed."""
         left, failed = [], 0
         for trial in self.trials:
             found = store.peek(trial)
-            failed += found is not None and found.status == FAILED
-            if found is None or (retry_failed and found.status == FAILED):
+            bad = found is not None and found.status == FAILED
+            if found is None or (retry_failed and bad) or (fresh and is_stale(found, self.experiment)):
                 left.append(trial)
-        return left, 0 if retry_failed else failed
+            else:
+                failed += bad
+        return left, failed
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ def sweep(
     store: Store | str | None = None,
     group: int | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     best: str | None = None,
     cluster: str | None = None,
     cluster_config: str | None = None,
@@ -129,8 +133,9 @@ def sweep(
     """Run an experiment at every combination of the grid's values, with every arm and seed of the preset.
 
     `grid` maps fields to lists, or to texts such as "0.1,0.3", "8:64:8", "1:64:x2", "1e-4:1e-1:log7". What the store
-    has is not run again; a trial that raises or diverges is stored as such and the rest goes on. `cluster` is None
-    (this process), "local:4", "tcp://host:8786" or "slurm"; `writer="client"` has the workers send their results.
+    has is not run again (with `fresh`: unless other code has made it); a trial that raises or diverges is stored as
+    such and the rest goes on. `cluster` is None (this process), "local:4", "tcp://host:8786" or "slurm";
+    `writer="client"` has the workers send their results.
     """
     request, aim = Request.of(target, grid, preset, seeds, changes), Aim.parse(best)
     if group is not None and not 1 <= group <= 65536:
@@ -151,11 +156,11 @@ def sweep(
             remote.connect(request.experiment, stop)  # before anything is written
         try:
             opened = store if isinstance(store, Store) else Store.open(store)
-            left, _ = request.left(opened, retry_failed)
+            left, _ = request.left(opened, retry_failed, fresh)
             if left:
                 entry = _entry(request, grid, changes, command or call, began)
                 entry["id"] = opened.write_run(entry)
-                common = {"settled": _settled(opened, left), "progress": board, "stop": stop, **options}
+                common = {"settled": _settled(opened, left, fresh), "progress": board, "stop": stop, **options}
                 if remote is not None:
                     remote.execute(request.trials, opened, writer, request.group, group, **common)
                 else:
@@ -173,12 +178,18 @@ def sweep(
     return Sweep(request.experiment, records, axes=request.axes, aim=aim)
 
 
-def _settled(store: Store, left: Sequence[Trial]):
-    """Whether a trial need not run: it has a record, or, where its failure is to be retried, a result."""
+def _settled(store: Store, left: Sequence[Trial], fresh: bool):
+    """Whether a trial need not run: it has a record, or, where its failure is to be retried, a result.
+
+    With `fresh` the present code must have made it; a trial that has been run once and failed is not run again.
+    """
     retried = {trial.digest for trial in left if store.peek(trial) is not None}
 
     def settled(trial: Trial) -> bool:
-        return store.has(trial) if trial.digest in retried else store.peek(trial) is not None
+        found = store.peek(trial)
+        if found is None or (fresh and is_stale(found, trial.experiment)):
+            return False
+        return found.status != FAILED or trial.digest not in retried
 
     return settled
 
@@ -201,12 +212,19 @@ def _entry(request: Request, grid: Mapping[str, Any], changes, command: str, beg
 
 
 def preview(
-    request: Request, store: Store, *, group: int | None = None, retry_failed: bool = False, workers: int | None = None
+    request: Request,
+    store: Store,
+    *,
+    group: int | None = None,
+    retry_failed: bool = False,
+    fresh: bool = False,
+    workers: int | None = None,
 ) -> dict[str, Any]:
     """How many trials and programs, what they take of memory, and how long stored trials of the kind took."""
     from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
-    left, failed = request.left(store, retry_failed)
+    left, failed = request.left(store, retry_failed, fresh)
+    stored = [found for trial in request.trials if (found := store.peek(trial)) is not None]
     width = widths(request.group, group)
     missing = {trial.digest for trial in left}
     groups = plan(left, lambda trial: trial.digest not in missing and store.has(trial), width)
@@ -219,6 +237,7 @@ def preview(
         "trials": len(request.trials),
         "stored": len(request.trials) - len(left) - failed,
         "failed before": failed,
+        "made by other code": count(stored, request.experiment),
         "to run": len(left),
         "programs": len({each.trials[0].program_key for each in groups}),
         "groups": len(groups),

@@ -13,6 +13,7 @@ from stairwise.lab.config import Config, ConfigError, as_flags, find_leaf, leave
 from stairwise.lab.contract import TIERS, Claim, Verdict, digest_of
 from stairwise.lab.execute import execute, prepare_jax
 from stairwise.lab.progress import Silent
+from stairwise.lab.stale import count, made_now
 from stairwise.lab.store import Store
 
 
@@ -25,6 +26,7 @@ class Row:
     seconds: float = 0.0
     changes: Mapping[str, Any] = field(default_factory=dict)
     stored: bool = False
+    stale: int = 0  # trials that it was judged on and that other code has made
 
     def as_dict(self) -> dict[str, Any]:
         verdict = self.verdict
@@ -47,10 +49,11 @@ class Row:
             "sizes": dict(self.changes),
             "details": [dict(row) for row in verdict.details],
             "source": self.claim.source,
+            "stale": self.stale,
         }
 
     def __str__(self) -> str:
-        return str(self.verdict)
+        return f"{self.verdict}{'  (stale)' if self.stale else ''}"
 
 
 def verify(
@@ -69,7 +72,8 @@ def verify(
 ) -> Iterator[Row]:
     """Check claims in the ledger's order. A claim named itself runs whatever its tier; others up to `tier`.
 
-    An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first.
+    An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first, and with
+    `fresh` also those that other code has made. `fresh` alone checks again what has a verdict.
     `plan_only` checks the request (ConfigError names what is wrong with it) and does no work: every row is skipped.
     """
     progress, stop = progress or Silent(), stop or threading.Event()
@@ -90,7 +94,7 @@ def verify(
             elif claim.check is not None:
                 row = _theory(claim, sizes, seed, store, fresh)
             else:
-                row = _empirical(claim, sizes, preset, run, store, progress, stop)
+                row = _empirical(claim, sizes, preset, run, fresh, store, stop)
             progress.finished(claim.name, row.verdict.status)
             yield row
     finally:
@@ -178,7 +182,8 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
 
 
 def _source(claim: Claim) -> str:
-    return provenance.source_hash(registry.package(claim.paper), claims=True)
+    """The hash of the code behind a claim's check, or its judge."""
+    return provenance.source_hash(claim.source.partition(":")[0])
 
 
 def _versions(claim: Claim) -> dict[str, str | None]:
@@ -216,10 +221,11 @@ def _trials(claim: Claim, sizes: Mapping[str, Any], preset: str):
     return experiment.trials(preset, None, sizes)
 
 
-def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progress: Silent, stop) -> Row:
+def _empirical(claim, sizes, preset: str, run: bool, fresh: bool, store: Store | None, stop) -> Row:
     trials = _trials(claim, sizes, preset)
     began = time.monotonic()
-    missing = [trial for trial in trials if store is None or not store.has(trial)]
+    settled = (lambda trial: False) if store is None else made_now(store) if run and fresh else store.has
+    missing = [trial for trial in trials if not settled(trial)]
     chosen = {"preset": preset} if preset != "quick" else {}
     command = f"stairwise verify {claim.name}{as_flags(chosen | dict(sizes))} --run"
     if store is None or (missing and not run):
@@ -229,11 +235,12 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
     if missing:
         group = trials[0].experiment.preset(preset).group
         try:
-            execute(trials, store, preset_group=group, progress=Silent(), stop=stop)
+            execute(trials, store, preset_group=group, settled=settled, progress=Silent(), stop=stop)
         except ConfigError as error:  # it needs something that is not here, such as a data set
             return Row(claim, Verdict("skipped", note=str(error)), 0.0, sizes)
-    verdict = claim.judge([store.read(trial) for trial in trials])
-    row = Row(claim, verdict, time.monotonic() - began, {"preset": preset, **sizes} if preset != "quick" else sizes)
+    records = [store.read(trial) for trial in trials]
+    verdict, chosen = claim.judge(records), {"preset": preset, **sizes} if preset != "quick" else sizes
+    row = Row(claim, verdict, time.monotonic() - began, chosen, stale=count(records, trials[0].experiment))
     digest = digest_of([claim.name, [trial.digest for trial in trials]])
     store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials], _source(claim)))
     return row
@@ -256,6 +263,7 @@ def _kept(row: Row, inputs: list[Any], source: str) -> dict[str, Any]:
         "source_hash": source,
         "seconds": row.seconds,
         "sizes": dict(row.changes),
+        "stale": row.stale,
         "inputs": inputs,
         "checked": time.time(),
     }

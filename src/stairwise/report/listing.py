@@ -13,6 +13,7 @@ from stairwise.lab.config import Config, ConfigError, find_leaf, leaves
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.shown import shown
+from stairwise.lab.stale import is_stale
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.words import flat, seconds_of
 
@@ -247,6 +248,7 @@ def trial_line(record: StoredTrial) -> dict[str, Any]:
         "started": started_of(record),
         "seconds": seconds_of(record.run),
         "device": record.run.get("device"),
+        "stale": is_stale(record),
     }
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from stairwise.lab.files import StoreError
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.shown import shown
+from stairwise.lab.stale import count, words
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.listing import Filter, difference, run_data, runs_listing, trial_data
 from stairwise.report.terminal import cells, heading, new_table, open_console, print_json, print_pairs, print_rows
@@ -32,6 +33,8 @@ def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
             *cells([moment(row["started"]), took, row["command"]]),
         )
     _print_or_say(table, rows, f"no runs{_of(chosen)} in the store {store.root}")
+    asked = {digest for row in rows for digest in row["trials"]}
+    _say_stale([record for record in store.glances(chosen.name) if record.digest in asked])
     _name_damaged(store)
 
 
@@ -48,7 +51,14 @@ def trials_table(store: Store, wanted: Filter | str | None = None) -> None:
             *cells([duration(seconds_of(record.run)), device_of(record.run)]),
         )
     _print_or_say(table, records, f"no trials{_of(chosen)} in the store {store.root}")
+    _say_stale(records)
     _name_damaged(store)
+
+
+def _say_stale(records: Sequence[StoredTrial]) -> None:
+    stale = count(records)
+    if stale:
+        open_console().print(Text(words(stale, len(records), "stairwise run --fresh runs them again")))
 
 
 def _name_damaged(store: Store) -> None:
@@ -95,7 +105,7 @@ def _show_trial(record: StoredTrial, data: Mapping[str, Any]) -> None:
     console = open_console()
     arm = f"  arm {record.arm}" if record.arm else ""
     heading(console, f"trial {record.digest}", f"{record.experiment}{arm}  seed {record.seed}")
-    console.print(Text(plain(f"{record.status} {data['message']}")))
+    console.print(Text(plain(f"{record.status} {data['message']}{' (made by other code)' if data['stale'] else ''}")))
     print_pairs(console, "config", flat(record.config_dict))
     print_pairs(console, "starts from", record.needs)
     print_pairs(console, "last measurements", {row["metric"]: number(row["median"], 6) for row in data["final"]})

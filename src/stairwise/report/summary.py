@@ -10,6 +10,7 @@ import numpy as np
 from stairwise.lab.api import Result
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.plan import plan as plan_groups
+from stairwise.lab.stale import count, is_stale, made_now, words
 from stairwise.lab.store import Store
 from stairwise.report.words import device_of
 
@@ -17,20 +18,29 @@ MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have 
 
 
 def dry_run(
-    experiment: Experiment, preset: str, trials: Sequence[Trial], store: Store, as_json: bool, group: int | None = None
+    experiment: Experiment,
+    preset: str,
+    trials: Sequence[Trial],
+    store: Store,
+    as_json: bool,
+    group: int | None = None,
+    fresh: bool = False,
 ) -> int:
     """How many trials and programs, how many are stored, the memory they need, and what such a run cost last time."""
     from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
-    missing = [trial for trial in trials if not store.has(trial)]
+    settled = made_now(store) if fresh else store.has
+    missing = [trial for trial in trials if not settled(trial)]
+    records = [record for trial in trials if (record := store.peek(trial)) is not None]
     chosen = experiment.preset(preset)
-    groups = plan_groups(missing, store.has, widths(chosen.group, group))
+    groups = plan_groups(missing, settled, widths(chosen.group, group))
     needed, room, total = largest_group(groups), device_bytes(), seconds(missing, store)
     plan = {
         "experiment": experiment.name,
         "preset": preset,
         "trials": len(trials),
         "stored": len(trials) - len(missing),
+        "made by other code": count(records, experiment),
         "programs": len({trial.program_key for trial in missing}),
         "group on a GPU": chosen.group,
         "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
@@ -91,12 +101,19 @@ def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> No
     rows = final_metrics(result)
     statuses = [record.status for record in result.records]
     if as_json:
-        trials = [{"digest": r.digest, "arm": r.arm, "seed": r.seed, "status": r.status} for r in result.records]
-        print(json.dumps({"experiment": result.experiment.name, "trials": trials, "final": rows}, indent=1))
+        columns = ("digest", "arm", "seed", "status")
+        trials = [
+            {name: getattr(record, name) for name in columns} | {"stale": is_stale(record, result.experiment)}
+            for record in result.records
+        ]
+        data = {"experiment": result.experiment.name, "stale": result.stale, "trials": trials, "final": rows}
+        print(json.dumps(data, indent=1))
         return
     print(f"{result.experiment.name}: {len(statuses)} trials in {seconds:.1f} s")
     for status in sorted(set(statuses) - {"finished"}):
         print(f"  {statuses.count(status)} {status}")
+    if result.stale:
+        print(f"  {words(result.stale, len(statuses))}")
     width = max((len(row["metric"]) for row in rows), default=0)
     arm = None
     for row in rows:

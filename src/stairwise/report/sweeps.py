@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stairwise.lab.board import label
+from stairwise.lab.stale import words
 from stairwise.lab.sweep import Sweep
 from stairwise.lab.tidy import Litter
 from stairwise.report.listing import finite
@@ -42,10 +43,12 @@ def summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
     if as_json:
         chosen = None if best is None else best.digest
         data = {"experiment": result.experiment.name, "statuses": dict(result.statuses), "best": chosen}
-        print_json({**data, "trials": result.rows(), "seconds": seconds})
+        print_json({**data, "stale": result.stale, "trials": result.rows(), "seconds": seconds})
         return
     counts = ", ".join(f"{count} {status}" for status, count in sorted(result.statuses.items()))
     print(f"{result.experiment.name}: {len(result.records)} trials ({counts}) in {duration(seconds)}")
+    if result.stale:
+        print(f"  {words(result.stale, len(result.records))}")
     if best is not None:
         found = result.aim.of({name: best.final(name) for name in best.names()})
         assert found is not None

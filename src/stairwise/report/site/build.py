@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab import registry
+from stairwise.lab import registry, stale
 from stairwise.lab.answers import QUESTIONS
 from stairwise.lab.contract import Experiment, Figure
 from stairwise.lab.progress import Silent
@@ -34,6 +34,7 @@ def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
     finally:
         progress.end()
     folder.close()
+    stale.warn(stale.count(held.records), len(held.records), "stairwise run --fresh runs them again")
     return out / "index.html"
 
 

@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.contract import Experiment, Paper
+from stairwise.lab.contract import Claim, Experiment, Paper
+from stairwise.lab.execute import source_hash
 from stairwise.lab.files import entries
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.store import Store, StoredRun
@@ -38,11 +39,12 @@ class Shelf:
 
     def entries(self, paper: Paper) -> list[ledger.Entry]:
         """The paper's ledger."""
-        installed = source_hashes(paper)[1]
         by_claim: dict[str, list[ledger.Stored]] = {}
         for verdict in self.verdicts:
             by_claim.setdefault(verdict.claim, []).append(verdict)
-        return [ledger.entry(claim, by_claim.get(claim.name, []), installed) for claim in paper.claims]
+        return [
+            ledger.entry(claim, by_claim.get(claim.name, []), source_hashes(paper, claim)) for claim in paper.claims
+        ]
 
     @cached_property
     def foreign(self) -> list[tuple[str, int, str]]:
@@ -91,14 +93,14 @@ def _is_a_run(run: StoredRun) -> bool:
     return names and isinstance(run.trials, list) and all(isinstance(digest, str) for digest in run.trials)
 
 
-def source_hashes(paper: Paper) -> tuple[str | None, frozenset[str]]:
-    """The hash of the installed code behind trials, and with it that behind verdicts; none where it cannot be found."""
+def source_hashes(paper: Paper, claim: Claim) -> frozenset[str]:
+    """The hashes of the installed code behind a claim's verdict, and behind the trials that it is judged on."""
+    experiment = paper.experiment(claim.experiment) if claim.experiment else None
     try:
-        module = registry.package(paper.id)
-        trials, verdicts = provenance.source_hash(module), provenance.source_hash(module, claims=True)
-    except (KeyError, ValueError, OSError):
-        return None, frozenset()
-    return trials, frozenset({trials, verdicts})
+        judged = provenance.source_hash(claim.source.partition(":")[0])
+        return frozenset({judged, *([source_hash(experiment)] if experiment else [])})
+    except (ValueError, OSError):
+        return frozenset()
 
 
 def fingerprint(record: StoredTrial) -> list[Any]:
