@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from stairwise import cli
-from stairwise.lab import api, config, grid, registry
+from stairwise.lab import api, config, grid
 from stairwise.lab.config import Config, ConfigError, as_dict, from_dict, option, stored_dict, update
 from stairwise.lab.contract import Experiment, Ledger, Outcome, Paper, Preset, Trial, Verdict
 from stairwise.lab.store import Store
@@ -62,18 +62,19 @@ def positive(config, seed):
 
 def experiment(kind: type[Config]) -> Experiment:
     presets = {"quick": Preset(kind(), seeds=1)}
-    made = Experiment("study", "a study", kind, presets, "tests.lab.test_identity:compute", study=True)
+    made = Experiment("study", "a study", kind, presets, compute, study=True)
     return Paper("renamed", "-", "-", 2026, "-", "-", tuple(LEDGER.claims), (made,)).experiments[0]
 
 
+PAPER = Paper("renamed", "-", "-", 2026, "-", "-", tuple(LEDGER.claims), (experiment(New),))
+
+
 @pytest.fixture
-def installed(monkeypatch):
+def installed(install):
     """The paper with the new names."""
-    paper = Paper("renamed", "-", "-", 2026, "-", "-", tuple(LEDGER.claims), (experiment(New),))
-    real = registry.paper
-    monkeypatch.setattr(registry, "paper", lambda id: paper if id == "renamed" else real(id))
+    install("renamed", {}, "tests.lab.test_identity:PAPER")
     config._say_renamed.cache_clear()
-    return paper.experiments[0]
+    return PAPER.experiments[0]
 
 
 def test_added_and_renamed_fields_leave_digests_as_they_were():

@@ -39,6 +39,7 @@ def draw(records):
     return figure
 """,
     "plugged/__init__.py": """
+from plugged import figures, train
 from plugged.config import Sizes
 from stairwise.lab.contract import Experiment, Figure, Ledger, Paper, Preset, Verdict
 LEDGER = Ledger()
@@ -46,8 +47,8 @@ LEDGER = Ledger()
 def rows(records):
     return Verdict.at_least(min(record.final("rows") for record in records), 1)
 PRESETS = {"quick": Preset(Sizes(), {"few": {}, "many": {"rows": 9}}, seeds=2)}
-FIGURES = (Figure("fig1", "Rows", "plugged.figures:draw"),)
-EXPERIMENT = Experiment("count", "counts", Sizes, PRESETS, "plugged.train:count", FIGURES, study=True)
+FIGURES = (Figure("fig1", "Rows", figures.draw),)
+EXPERIMENT = Experiment("count", "counts", Sizes, PRESETS, train.count, FIGURES, study=True)
 PAPER = Paper("plugged", "A plug-in", "A. Author", 2026, "-", "-", tuple(LEDGER.claims), (EXPERIMENT,))
 """,
 }
@@ -75,7 +76,8 @@ def edited(name: str, old: str, new: str) -> dict[str, str]:
 
 
 def broken() -> dict[str, str]:
-    return {"train": FILES["plugged/train.py"] + "raise RuntimeError('the author is not done')\n"}
+    program = "def count(config, seed):\n    raise RuntimeError('the author is not done')\n"
+    return {"train": FILES["plugged/train.py"] + program}
 
 
 def printed(capsys, *words: str, status: int = 0) -> str:
@@ -215,12 +217,13 @@ def test_a_trial_that_starts_from_a_stale_one_is_stale(followed, tmp_path):
 
 
 FOLLOWS = """
-MORE = Experiment(
-    "more", "adds", Sizes, {"quick": Preset(Sizes(), seeds=1)}, "plugged.more:add", needs="plugged:needs", study=True
-)
+from plugged import more
 def needs(config, seed):
     from stairwise.lab.contract import Trial
     return {"first": Trial(PAPER.experiment("count"), config, seed)}
+MORE = Experiment(
+    "more", "adds", Sizes, {"quick": Preset(Sizes(), seeds=1)}, more.add, needs=needs, study=True
+)
 """
 MORE = """
 from stairwise.train.stage import Outcome

@@ -175,7 +175,7 @@ def test_every_status_can_be_filtered_by(plain_site):
 
 
 def test_what_other_code_made_is_marked(store, tmp_path):
-    tiny.keep(store, "tiny/thm1", Verdict("holds"), source_hash=provenance.source_hash(tiny.NAME))
+    tiny.keep(store, "tiny/thm1", Verdict("holds"), source_hash=provenance.source_hash(tiny.__name__))
     tiny.keep(store, "tiny/thm2", Verdict("holds"), source_hash="0" * 64)
     trials = tiny.fill(store)
     tiny.keep(store, "tiny/fig1", Verdict("holds"), inputs=[trial.digest for trial in trials])

@@ -58,11 +58,14 @@ def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
     with house_style():
         try:
             drawn = figure.draw(list(records))
-        except Exception as error:
-            if not missing:
+        except Exception as error:  # the drawing may need an arm that is not there
+            if missing:
+                raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
+            arms = list(dict.fromkeys(record.arm for record in records))
+            if not registry.experiment(figure).lacks_arms(arms):
                 raise
-            # the drawing may need an arm that is not there
-            raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
+            said = f"it shows arms that have been changed into {'; '.join(arms)}"
+            raise ConfigError(f"{figure.id} cannot be drawn: {said} ({type(error).__name__}: {error})") from error
         if missing:
             words = f"{found}; the others have not been run"
             drawn.legend([], [], title=words, title_fontsize=6, loc="outside lower right")
@@ -204,7 +207,7 @@ def _field(record: StoredTrial, path: str) -> Any:
     if isinstance(record.config, Config):
         leaf = find_leaf(record.config, path)
         path = path if leaf is None else leaf.path
-    for name in path.split("."):
+    for name in path.replace("-", "_").split("."):
         if not isinstance(place, dict) or name not in place:
             raise ConfigError(f"trial {record.digest} of {record.experiment} has no field {path}")
         place = place[name]

@@ -152,11 +152,12 @@ def stored_dict(config: Config) -> dict[str, Any]:
         value = getattr(config, field.name)
         if field.metadata.get("since") is not None and value == _default(field):
             continue
-        found[stored] = stored_dict(value) if isinstance(value, Config) else _plain(value)
+        found[stored] = stored_dict(value) if isinstance(value, Config) else plain(value)
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A field's value as JSON has it."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -168,6 +169,14 @@ def _by_stored_name(cls: type) -> dict[str, dataclasses.Field]:
     if len(found) < len(fields):
         raise TypeError(f"{cls.__name__}: two fields have the same name in the store")
     return found
+
+
+@cache
+def has_history(cls: type) -> bool:
+    """Whether a config class, or one inside it, has fields that were added or renamed."""
+    marks = [field.metadata.get(mark) for field in dataclasses.fields(cls) for mark in ("since", "stored_as")]
+    inside = [kind for kind in _kinds(cls).values() if isinstance(kind, type) and issubclass(kind, Config)]
+    return any(mark is not None for mark in marks) or any(map(has_history, inside))
 
 
 def _default(field: dataclasses.Field) -> Any:
@@ -307,8 +316,12 @@ def as_flags(changes: Mapping[str, Any]) -> str:
     >>> as_flags({"task.length": 8, "looks": (1, 2)})
     ' --task.length 8 --looks 1,2'
     """
-    words = {path: ",".join(map(str, v)) if isinstance(v, (tuple, list)) else str(v) for path, v in changes.items()}
-    return "".join(f" --{path} {shlex.quote(word)}" for path, word in words.items())
+    return "".join(f" --{path} {shlex.quote(as_text(value))}" for path, value in changes.items())
+
+
+def as_text(value: Any) -> str:
+    """A field's value as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def unknown_field(name: str, known: list[str]) -> str:

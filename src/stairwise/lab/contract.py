@@ -12,7 +12,18 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from stairwise.lab.answers import Answer
-from stairwise.lab.config import Config, ConfigError, as_dict, canonical, split, stored_dict, update
+from stairwise.lab.config import (
+    Config,
+    ConfigError,
+    as_dict,
+    as_text,
+    canonical,
+    leaves,
+    named,
+    split,
+    stored_dict,
+    update,
+)
 from stairwise.lab.manifest import KINDS, TIERS, unknown
 from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
@@ -35,6 +46,31 @@ class Preset:
     group: int = 1
     hours: float | None = None
     note: str = ""
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The fields in which arms may differ: those that any of them sets."""
+        return tuple(dict.fromkeys(path for fields in self.arms.values() for path in named(self.config, fields)))
+
+    @cached_property
+    def values(self) -> dict[str, tuple[Any, ...]]:
+        """The values of each arm in these fields."""
+        return {arm: self._of(update(self.config, fields)) for arm, fields in self.arms.items()}
+
+    def _of(self, config: Config) -> tuple[Any, ...]:
+        found = {leaf.path: leaf.default for leaf in leaves(config)}
+        return tuple(found[path] for path in self.axes)
+
+    def has(self, arm: str, config: Config) -> bool:
+        """Whether a config has the values of an arm of this name."""
+        return self.values.get(arm) == self._of(config)
+
+    def name(self, arm: str, config: Config) -> str:
+        """What a trial is called: its arm, or the arm whose values it has, or (`task.action=D4`) its values."""
+        for known in (arm, *self.arms):
+            if self.has(known, config):
+                return known
+        return ", ".join(f"{path}={as_text(value)}" for path, value in zip(self.axes, self._of(config), strict=True))
 
 
 @dataclass(frozen=True)
@@ -89,19 +125,31 @@ class Experiment:
     def trials(self, preset: str, seeds: Sequence[int] | None = None, changes: Mapping[str, Any] | None = None):
         """Every arm of a preset at every seed. A change overrides an arm's own value; equal trials merge.
 
-        Where a change makes one arm into another (`--samples 0` of arms that differ in samples), it is called so.
+        An arm of which a change has overridden a value is called by the values that it has then, see `Preset.name`.
         """
         chosen = self.preset(preset)
         seeds = range(chosen.seeds) if seeds is None else seeds
-        plain = {arm: update(chosen.config, fields) for arm, fields in chosen.arms.items()} if changes else {}
+        changes = named(chosen.config, changes or {})
         trials: dict[str, Trial] = {}
         for arm, fields in chosen.arms.items():
-            config = update(chosen.config, {**fields, **(changes or {})})
-            name = next((other for other, own in plain.items() if own == config), arm)
+            config = update(chosen.config, {**named(chosen.config, fields), **changes})
+            name = chosen.name(arm, config) if changes else arm
             for seed in seeds:
                 trial = Trial(self, config, seed, name)
                 trials.setdefault(trial.digest, trial)
         return list(trials.values())
+
+    def lacks_arms(self, arms: Iterable[str]) -> bool:
+        """Whether these are not all the arms of any preset; what compares arms may then not find one."""
+        there = set(arms)
+        return not any(there.issuperset(preset.arms) for preset in self.presets.values())
+
+    def arm_of(self, config: Any, arm: str) -> str:
+        """The name of a stored trial: the one it was stored with, unless its values are not those of that arm."""
+        known = [preset for preset in self.presets.values() if arm in preset.arms]
+        if not known or any(preset.has(arm, config) for preset in known):
+            return arm
+        return known[0].name(arm, config)
 
 
 def digest_of(identity: Any) -> str:

@@ -239,7 +239,15 @@ def _empirical(claim, sizes, preset: str, run: bool, fresh: bool, store: Store |
         except ConfigError as error:  # it needs something that is not here, such as a data set
             return Row(claim, Verdict("skipped", note=str(error)), 0.0, sizes)
     records = [store.read(trial) for trial in trials]
-    verdict, chosen = claim.judge(records), {"preset": preset, **sizes} if preset != "quick" else sizes
+    try:
+        verdict = claim.judge(records)
+    except Exception:
+        arms = list(dict.fromkeys(record.arm for record in records))
+        if not trials[0].experiment.lacks_arms(arms):
+            raise
+        note = f"it compares arms that{as_flags(sizes)} has changed into {'; '.join(arms)}"
+        return Row(claim, Verdict("skipped", note=note), 0.0, sizes)
+    chosen = {"preset": preset, **sizes} if preset != "quick" else sizes
     row = Row(claim, verdict, time.monotonic() - began, chosen, stale=count(records, trials[0].experiment))
     digest = digest_of([claim.name, [trial.digest for trial in trials]])
     store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials], _source(claim)))

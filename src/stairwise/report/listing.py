@@ -205,8 +205,9 @@ def _same(value: Any, text: str) -> bool:
         return ",".join(map(str, value)) == text.replace(" ", "")
     if isinstance(value, bool):
         return str(value).lower() == text.lower()
-    with suppress(ValueError):
-        return isinstance(value, (int, float)) and float(text) == value
+    if isinstance(value, (int, float)):
+        with suppress(ValueError):
+            return float(text) == value
     return str(value) == text
 
 

@@ -105,7 +105,9 @@ def _show_trial(record: StoredTrial, data: Mapping[str, Any]) -> None:
     console = open_console()
     arm = f"  arm {record.arm}" if record.arm else ""
     heading(console, f"trial {record.digest}", f"{record.experiment}{arm}  seed {record.seed}")
-    console.print(Text(plain(f"{record.status} {data['message']}{' (made by other code)' if data['stale'] else ''}")))
+    console.print(Text(plain(f"{record.status} {data['message']}")))
+    if data["stale"]:
+        console.print("made by other code than there is now")
     print_pairs(console, "config", flat(record.config_dict))
     print_pairs(console, "starts from", record.needs)
     print_pairs(console, "last measurements", {row["metric"]: number(row["median"], 6) for row in data["final"]})

@@ -10,6 +10,7 @@ from stairwise.lab.contract import Claim, Experiment, Paper
 from stairwise.lab.execute import source_hash
 from stairwise.lab.files import entries
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report import ledger, words
 
@@ -35,7 +36,7 @@ class Shelf:
     def of(self, experiment: Experiment) -> list[StoredTrial]:
         """The experiment's trials that it could ask for as it is now, with typed configs."""
         typed = (record.typed(experiment) for record in self.by_experiment.get(experiment.name, []))
-        return [record for record in typed if record is not None]
+        return [shown(record, experiment) for record in typed if record is not None]
 
     def entries(self, paper: Paper) -> list[ledger.Entry]:
         """The paper's ledger."""
