@@ -69,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _shard(run, "trials")
     run.add_argument("--save-every", type=float, default=10.0, help="seconds between checkpoints (default: 10)")
+    _fresh(run)
     run.add_argument("--dry-run", action="store_true", help="say what would run, and stop")
 
     sweep = add("sweep", "run an experiment over a grid of its fields; what is stored is not run again")
@@ -83,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
     _shard(sweep, "trials")
     sweep.add_argument("--best", metavar="METRIC", help="what the best is best at: METRIC or max:METRIC")
     sweep.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    _fresh(sweep)
     sweep.add_argument("--cluster", help="local:N, tcp://HOST:PORT or slurm (default: this process)")
     sweep.add_argument("--cluster-config", metavar="FILE", help="TOML file with the options of --cluster slurm")
     sweep.add_argument(
@@ -96,7 +98,10 @@ def parser() -> argparse.ArgumentParser:
     verify.add_argument("targets", nargs="*", metavar="PAPER[/CLAIM]")
     verify.add_argument("--tier", default="instant", help=f"run claims up to this tier: {', '.join(TIERS)}")
     verify.add_argument("--run", action="store_true", help="run the trials that empirical claims need")
-    verify.add_argument("--fresh", action="store_true", help="check again what the store has a verdict for")
+    verify.add_argument(
+        "--fresh", action="store_true",
+        help="check again what has a verdict; with --run, run trials again that other code has made",
+    )  # fmt: skip
     verify.add_argument("--seed", type=int, default=0, help="seed of the checks' random draws")
     _shard(verify, "checks")
     verify.add_argument("--dry-run", action="store_true", help="check the request, and stop")
@@ -107,6 +112,7 @@ def parser() -> argparse.ArgumentParser:
     figure.add_argument("target", metavar="PAPER/FIGURE")
     figure.add_argument("-o", "--out", help="file to write: .pdf, .svg or .png (default: FIGURE.pdf)")
     figure.add_argument("--run", action="store_true", help="run the trials that are missing")
+    _fresh(figure, "with --run: ")
     figure.add_argument("--so-far", action="store_true", help="draw what is stored; the figure says what is missing")
     figure.add_argument("--seeds", type=int, help="how many seeds (default: the preset's)")
     _preset(figure)
@@ -236,6 +242,10 @@ def _bench(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="rows as JSON, written as they come; with --growth a figure (.png, .pdf)",
     )
+
+
+def _fresh(command: argparse.ArgumentParser, when: str = "") -> None:
+    command.add_argument("--fresh", action="store_true", help=f"{when}run trials again that other code has made")
 
 
 def _preset(command: argparse.ArgumentParser) -> None:

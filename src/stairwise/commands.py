@@ -58,7 +58,8 @@ def _run(options, fields) -> int:
     asked = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     _, trials = api.shard_of(options.shard, asked, options.group or experiment.preset(options.preset).group)
     if options.dry_run:
-        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, options.group)
+        chosen = {"group": options.group, "fresh": options.fresh}
+        return summary.dry_run(experiment, options.preset, trials, _reader(options), options.json, **chosen)
     store = Store.open(options.store)
     began = time.monotonic()
     command = shlex.join(["stairwise", *sys.argv[1:]])
@@ -70,6 +71,7 @@ def _run(options, fields) -> int:
         store=store,
         group=options.group,
         shard=options.shard,
+        fresh=options.fresh,
         progress=for_terminal(),
         command=command,
         save_every=options.save_every,
@@ -103,7 +105,8 @@ def _sweep(options, fields) -> int:
     if options.dry_run:
         sharing = {"shard": options.shard, "group": options.group, "progress": for_terminal()}
         request = Request.of(options.target, grid, options.preset, options.seeds, fields, **sharing)
-        chosen = {"group": options.group, "retry_failed": options.retry_failed, "progress": for_terminal()}
+        chosen = {"group": options.group, "retry_failed": options.retry_failed, "fresh": options.fresh}
+        chosen |= {"progress": for_terminal()}
         found = preview(request, _reader(options), workers=cluster.workers if cluster else None, **chosen)
         script = cluster.job_script() if cluster is not None and cluster.kind == "slurm" else None
         sweeps.plan(found, script, as_json=options.json)
@@ -119,6 +122,7 @@ def _sweep(options, fields) -> int:
         shard=options.shard,
         group=options.group,
         retry_failed=options.retry_failed,
+        fresh=options.fresh,
         best=options.best,
         cluster=options.cluster,
         cluster_config=options.cluster_config,
@@ -129,18 +133,22 @@ def _sweep(options, fields) -> int:
         command=shlex.join(["stairwise", *sys.argv[1:]]),
     )
     sweeps.summary(result, time.monotonic() - began, as_json=options.json)
-    return 1 if result.statuses["failed"] else 0
+    again = options.fresh and result.stale  # what should have been run again has failed, and the old trial stays
+    return 1 if result.statuses["failed"] or again else 0
 
 
 def _query(options, fields) -> int:
+    from stairwise.lab import stale
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.query import query
     from stairwise.report import sweeps
 
     if options.json and options.csv:
         raise ConfigError("json and csv exclude each other")
-    found = query(_reader(options), options.sql, for_terminal())
+    store = _reader(options)
+    found = query(store, options.sql, for_terminal())
     sweeps.answer(found, "json" if options.json else "csv" if options.csv else "table")
+    stale.warn(*stale.in_store(store), "stairwise run --fresh runs them again")
     return 0
 
 
@@ -225,17 +233,20 @@ def _check_seed(seed: int) -> None:
 
 
 def _figure(options, fields) -> int:
-    from stairwise.lab import api, registry
+    from stairwise.lab import api, registry, stale
     from stairwise.lab.files import output_file
     from stairwise.lab.progress import for_terminal
     from stairwise.lab.store import Store
 
+    if options.fresh and not options.run:
+        raise ConfigError("--fresh needs --run: without it a figure is drawn from what is stored")
     figure = registry.figure(options.target)
     out = output_file("out", options.out or f"{figure.id}.pdf", (".pdf", ".svg", ".png"))
     experiment = registry.experiment(figure)
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     if options.run:
-        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal())
+        asked = {"fresh": options.fresh, "command": shlex.join(["stairwise", *sys.argv[1:]])}
+        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal(), **asked)
     store = Store.open(options.store, create=False)
     there = [trial for trial in trials if store.has(trial)]
     missing = len(trials) - len(there)
@@ -243,8 +254,10 @@ def _figure(options, fields) -> int:
         chosen = {"seeds": options.seeds} if options.seeds is not None else {}
         hint = f"stairwise figure {options.target} --preset {options.preset}{as_flags(chosen | fields)} --run"
         raise ConfigError(f"{missing} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
-    api.save_figure(api.draw(figure, [store.read(trial) for trial in there], missing), out)
+    records = [store.read(trial) for trial in there]
+    api.save_figure(api.draw(figure, records, missing), out)
     print(out)
+    stale.warn(stale.count(records, experiment), len(records), "--run --fresh runs them again")
     return 0
 
 

@@ -1,9 +1,7 @@
 """Papers that were installed by themselves: found through their entry point, told apart by version and code."""
 
-import importlib
 import json
 import logging
-import shutil
 import subprocess
 import sys
 
@@ -13,7 +11,6 @@ import stairwise as sw
 from stairwise.lab import registry, remote
 from stairwise.lab.config import ConfigError
 from stairwise.lab.execute import source_hash, versions
-from stairwise.lab.provenance import source_hash as hash_of_module
 from stairwise.lab.verify import verify
 
 STUDY = """
@@ -37,36 +34,6 @@ def one(config, seed):
 EXPERIMENT = Experiment("count", "counts", Sizes, {"quick": Preset(Sizes(), seeds=2)}, count, study=True)
 PAPER = Paper("ID", "A plug-in", "A. Author", 2026, "-", "-", tuple(LEDGER.claims), (EXPERIMENT,))
 """
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Puts a distribution with one entry point and one package on the path, as pip would."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def put(name: str, files: dict[str, str], value: str, version: str = "0.1.0") -> None:
-        for place, text in files.items():
-            path = tmp_path / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        for old in tmp_path.glob(f"{name}-*.dist-info"):
-            shutil.rmtree(old)
-        folder = tmp_path / f"{name}-{version}.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        (folder / "entry_points.txt").write_text(f"[stairwise.papers]\n{name} = {value}\n")
-        renew()
-
-    def renew() -> None:
-        importlib.invalidate_caches()
-        registry.plug_ins.cache_clear()
-        hash_of_module.cache_clear()
-        for module in [each for each in sys.modules if each.startswith("plugged")]:
-            del sys.modules[module]
-
-    yield put
-    monkeypatch.undo()
-    renew()
 
 
 def paper(id: str = "plugged") -> str:
@@ -126,7 +93,8 @@ def test_a_plug_in_with_the_id_of_another_paper_is_left_out_and_named(install, c
 
 
 def test_versions_and_hash_of_a_plug_in_are_its_own(install):
-    install("my-paper", {"plugged/__init__.py": paper(), "plugged/task.py": "x = 1"}, "plugged:PAPER", version="1.4")
+    files = {"plugged/__init__.py": f"from plugged import task\n{paper()}", "plugged/task.py": "x = 1"}
+    install("my-paper", files, "plugged:PAPER", version="1.4")
     experiment = registry.experiment("plugged/count")
     assert versions(experiment)["my-paper"] == "1.4"
     assert "my-paper" not in versions(registry.experiment("selection/online"))
@@ -139,10 +107,14 @@ def test_versions_and_hash_of_a_plug_in_are_its_own(install):
     assert "unknown paper: elsewhere" in remote.code_of("elsewhere/count")["error"]
 
 
-def test_the_whole_package_is_hashed_where_the_paper_is_one_of_its_modules(install):
-    files = {"plugged/__init__.py": "", "plugged/paper.py": paper(), "plugged/task.py": "x = 1"}
+def test_modules_that_an_experiment_names_count_and_others_do_not(install):
+    named = paper().replace("study=True", 'study=True, code=("plugged.task",)')
+    files = {"plugged/__init__.py": "", "plugged/paper.py": named}
+    files |= {"plugged/task.py": "x = 1", "plugged/other.py": "y = 1"}
     install("plugged", files, "plugged.paper:PAPER")
     before = source_hash(registry.experiment("plugged/count"))
+    install("plugged", {"plugged/other.py": "y = 2"}, "plugged.paper:PAPER")
+    assert source_hash(registry.experiment("plugged/count")) == before
     install("plugged", {"plugged/task.py": "x = 2"}, "plugged.paper:PAPER")
     assert source_hash(registry.experiment("plugged/count")) != before
 

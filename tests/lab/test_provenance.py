@@ -2,41 +2,73 @@
 
 import os
 import platform
-import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import stairwise
-from stairwise.lab import provenance
+from stairwise.lab import provenance, registry
+from stairwise.lab.execute import code_of
 
-
-def make_package(folder: Path, **changes: str) -> Path:
-    """A plug-in paper that must not be imported."""
-    texts = {"__init__.py": "raise RuntimeError('imported')", "task.py": "x = 1", "deep/model.py": "y = 2"}
-    texts |= {"figures.py": "z = 3", "README.md": "words"}
-    for name, text in (texts | {name.replace("__", "/"): text for name, text in changes.items()}).items():
-        path = folder / (name if "." in name else f"{name}.py")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+TEXTS = {
+    "plugged/__init__.py": "raise RuntimeError('imported')",
+    "plugged/paper/__init__.py": "from plugged.paper import figures, presets",
+    "plugged/paper/train.py": """
+from typing import TYPE_CHECKING
+import plugged.paper.plain
+import numpy
+from . import sibling
+from ..shared.tools import helper
+from stairwise.nn.attention import Attention
+if TYPE_CHECKING:
+    from plugged.paper import typed
+else:
+    typed = lazy("plugged.paper.typed")
+lazily = lazy("plugged.paper.lazily")
+def program(config):
+    try:
+        pass
+    finally:
+        from plugged.paper.deep import inner
+        match config:
+            case 1:
+                from plugged.paper.matched import x
+""",
+    "plugged/paper/plain.py": "import plugged.paper.second",
+    "plugged/paper/second.py": "import plugged.paper.train  # a cycle",
+    "plugged/paper/sibling.py": "",
+    "plugged/shared/__init__.py": "raise RuntimeError('imported')",
+    "plugged/shared/tools.py": "def helper(): ...",
+    "plugged/paper/typed.py": "",
+    "plugged/paper/lazily.py": "",
+    "plugged/paper/deep/__init__.py": "from plugged.paper.deep.reexported import inner",
+    "plugged/paper/deep/reexported.py": "inner = 1",
+    "plugged/paper/matched.py": "x = 1",
+    "plugged/paper/figures.py": "import plugged.paper.train",
+    "plugged/paper/presets.py": "",
+    "plugged/paper/claims.py": "from plugged.paper import train",
+}
+COUNTED = ("train", "plain", "second", "sibling", "typed", "lazily", "deep", "deep.reexported", "matched")
 
 
 @pytest.fixture
-def hash_of(tmp_path, monkeypatch):
-    """The source hash of a plug-in paper, with some of its files changed."""
-    packages = iter(range(100))
+def package(tmp_path, monkeypatch):
+    """A plug-in paper that must not be imported; gives a function that changes one of its files."""
+    monkeypatch.syspath_prepend(str(tmp_path))
 
-    def compute(**changes: str) -> str:
-        root = tmp_path / str(next(packages))
-        make_package(root / "plugged" / "paper", **changes)
-        (root / "plugged" / "__init__.py").write_text("raise RuntimeError('imported')")
-        monkeypatch.setattr(sys, "path", [str(root), *sys.path])
-        return provenance.source_hash.__wrapped__("plugged.paper")  # past the cache: the name stays, the files change
+    def put(name: str, text: str) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        provenance.forget()
 
-    return compute
+    for name, text in TEXTS.items():
+        put(name, text)
+    yield put
+    monkeypatch.undo()
+    provenance.forget()
 
 
 def test_versions_are_those_of_the_installed_packages():
@@ -69,32 +101,49 @@ def test_the_machine_is_described_without_its_name():
     assert platform.node() not in facts.values()
 
 
-def test_the_source_hash_follows_the_papers_code_and_not_its_figures_or_words(hash_of):
-    plain = hash_of()
+def test_the_code_of_a_module_is_what_it_imports_however_it_does(package):
+    found = set(provenance.closure("plugged.paper.train"))
+    own = {name for name in found if name.startswith("plugged.")}
+    assert own == {f"plugged.paper.{name}" for name in COUNTED} | {"plugged.shared.tools"}
+    assert "stairwise.nn.attention" in found
+    assert not [name for name in found if name.startswith(("numpy", "stairwise.lab"))]
+
+
+def test_the_source_hash_follows_that_code_and_nothing_else(package):
+    plain = provenance.source_hash("plugged.paper.train")
     assert len(plain) == 64
-    assert hash_of() == plain
-    assert hash_of(figures="z = 4") == plain
-    assert hash_of(**{"README.md": "other words"}) == plain
-    assert hash_of(claims="") == plain  # a claim judges trials; it does not make them
-    changed = [hash_of(task="x = 2"), hash_of(deep__model="y = 3"), hash_of(deep__figures="")]
-    assert len({plain, *changed}) == 4
+    for name, text in TEXTS.items():
+        package(name, f"{text}\n# changed")
+        module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        counts = module.removeprefix("plugged.paper.") in COUNTED or module == "plugged.shared.tools"
+        assert (provenance.source_hash("plugged.paper.train") != plain) == counts, name
+        package(name, text)
+    assert provenance.source_hash("plugged.paper.train") == plain
+    package("plugged/paper/plain.py", "def broken(:")
+    assert provenance.source_hash("plugged.paper.train") != plain
 
 
-def test_the_source_hash_follows_the_shared_rooms(hash_of, tmp_path, monkeypatch):
-    plain = hash_of()
-    copy = tmp_path / "room"
-    make_package(copy)
-    real = provenance.locate
-    for room in provenance.ROOMS:
-        monkeypatch.setattr(provenance, "locate", lambda name, room=room: copy if name == room else real(name))
-        assert hash_of() != plain
+@pytest.mark.parametrize("paper", registry.papers(), ids=lambda paper: paper.id)
+def test_no_figure_preset_claim_or_caption_of_a_paper_is_code_of_its_trials(paper):
+    shows = ("figures", "presets", "claims", "microscope", "answers", "weights", "data")
+    for experiment in paper.experiments:
+        for module in provenance.closure(*code_of(experiment)):
+            parts = module.split(".")
+            assert not set(parts[3:]) & set(shows), (experiment.name, module)
+            assert parts[:2] != ["stairwise", "papers"] or len(parts) > 3, (experiment.name, module)
+            assert parts[:3] != ["stairwise", "papers", "crossings"] or parts[-1] != experiment.id, module
 
 
-def test_built_in_papers_are_found_and_told_apart():
-    papers = Path(stairwise.__file__).parent / "papers"
-    assert provenance.locate("stairwise.papers") == papers
-    names = [path.name for path in papers.iterdir() if (path / "__init__.py").exists()]
-    assert len({provenance.source_hash(f"stairwise.papers.{name}") for name in names}) == len(names)
+def test_a_trial_is_made_by_its_program_its_config_the_loop_and_what_it_starts_from():
+    found = code_of(registry.experiment("crossings/filter"))
+    assert {"stairwise.papers.crossings.filter.train", "stairwise.papers.crossings.filter.config"} <= set(found)
+    assert {"stairwise.papers.lego.train", "stairwise.train.loop"} <= set(found)
+    assert "stairwise.train.loop" not in code_of(registry.experiment("selection/population"))  # a study
+
+
+def test_modules_are_named_by_functions_classes_modules_and_texts():
+    names = [provenance.module_of(each) for each in ("a.b:c", "a.b", partial(partial(Path)), provenance, code_of)]
+    assert names == ["a.b", "a.b", "pathlib", "stairwise.lab.provenance", "stairwise.lab.execute"]
 
 
 def test_a_module_that_does_not_exist_is_named():

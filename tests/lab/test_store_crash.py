@@ -73,6 +73,61 @@ def test_a_write_that_ends_at_any_step_leaves_a_complete_trial_or_none(tmp_path,
     assert calls[-2:] == ["rename", "fsync"]  # before the name is given, which then lasts
 
 
+def code(number: int) -> dict:
+    return RUN | {"source_hash": str(number) * 64}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("fault", [Crash(), OSError(5, "Input/output error")], ids=["crash", "error"])
+def test_a_replacement_that_ends_at_any_step_leaves_the_old_trial_or_the_new_one(tmp_path, monkeypatch, fault, after):
+    found = set()
+    for step in itertools.count():
+        place = tmp_path / str(step)
+        Store.open(place).write(trial(0), outcome(0), code(1))
+        with monkeypatch.context() as patched:
+            calls = crash_at(patched, step, after, fault)
+            with suppress(Crash, StoreError):
+                Store(place).write(trial(0), outcome(0), code(2))
+        reader = Store.open(place, create=bool(step % 2))  # whoever opens it next, to read or to write
+        (record,) = reader.trials()
+        record.check()
+        found.add(record.run["source_hash"][0])
+        assert reader.damaged() == []
+        opened = Store.open(place)
+        opened.write(trial(0), outcome(0), code(2))
+        assert opened.read(trial(0)).run["source_hash"] == code(2)["source_hash"]
+        assert list(place.glob("replaced/*")) == []
+        if len(calls) <= step:
+            break
+    assert found == {"1", "2"}
+
+
+REPLACE_FOR_EVER = """
+store = Store.open(sys.argv[1])
+for number in range(10**6):
+    store.write(trial(0), outcome(0, 2_000), RUN | {"source_hash": f"{number + int(sys.argv[2]):064d}"})
+    if number == 0:
+        print("begun", flush=True)
+"""
+
+
+def test_a_process_killed_while_it_replaces_a_trial_leaves_one(tmp_path):
+    Store.open(tmp_path).write(trial(0), outcome(0, 2_000), code(1))
+    seen = set()
+    for attempt in range(6):
+        process = child(REPLACE_FOR_EVER, tmp_path, 10_000 * (attempt + 1))
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.05 + 0.037 * attempt)
+        process.kill()
+        process.wait()
+        (record,) = Store.open(tmp_path, create=False).trials()
+        record.check()
+        seen.add(record.run["source_hash"])
+    assert len(seen) == 6
+    assert Store.open(tmp_path).damaged() == []
+
+
 def child(code: str, *arguments: object) -> subprocess.Popen[str]:
     lines = "import sys, os, time\nfrom stairwise.lab.store import Store\nfrom tests.lab.tiny import *\n" + code
     command = [sys.executable, "-c", lines, *map(str, arguments)]

@@ -13,7 +13,8 @@ from tests.report.site import built
 
 @pytest.fixture(autouse=True)
 def _only_tiny(monkeypatch):
-    monkeypatch.setattr(registry, "modules", lambda: {"tiny": tiny.NAME})
+    monkeypatch.setattr(registry, "modules", lambda: {"tiny": tiny.__name__})
+    monkeypatch.setattr(registry, "_built_in", lambda: {"tiny": tiny.__name__})
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +22,8 @@ def plain_site(tmp_path_factory) -> Path:
     """The site of a store that holds the quick preset of one experiment; tests look at it and leave it alone."""
     folder = tmp_path_factory.mktemp("plain")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "modules", lambda: {"tiny": tiny.NAME})
+        patch.setattr(registry, "modules", lambda: {"tiny": tiny.__name__})
+        patch.setattr(registry, "_built_in", lambda: {"tiny": tiny.__name__})
         store = Store.open(folder / "store")
         tiny.fill(store)
         tiny.keep(store, "tiny/thm1", Verdict.at_most(1, 2, details=({"n": 3},)))

@@ -5,8 +5,9 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 
-from stairwise.lab import provenance, registry
+from stairwise.lab import provenance
 from stairwise.lab.contract import STATUSES, Verdict
+from stairwise.lab.execute import source_hash
 from stairwise.lab.files import StoreError
 from stairwise.lab.store import Store
 from stairwise.report import pictures
@@ -174,17 +175,18 @@ def test_every_status_can_be_filtered_by(plain_site):
 
 
 def test_what_other_code_made_is_marked(store, tmp_path):
-    tiny.keep(store, "tiny/thm1", Verdict("holds"), source_hash=provenance.source_hash(registry.package("tiny")))
+    tiny.keep(store, "tiny/thm1", Verdict("holds"), source_hash=provenance.source_hash(tiny.__name__))
     tiny.keep(store, "tiny/thm2", Verdict("holds"), source_hash="0" * 64)
     trials = tiny.fill(store)
     tiny.keep(store, "tiny/fig1", Verdict("holds"), inputs=[trial.digest for trial in trials])
     site = pages(built(store, tmp_path / "out"))
     assert ["Made by other code" in row for row in rows(site["ledger.html"])] == [False, True, True]
     assert "4 of 4 trials made by other code than is installed" in site[WALK]
+    assert "(4 stale)" in (tmp_path / "out" / "data" / "compare.js").read_text()
 
 
 def test_what_this_code_made_is_not_marked(store, tmp_path):
-    tiny.fill(store, run={**tiny.RUN, "source_hash": provenance.source_hash(registry.package("tiny"))})
+    tiny.fill(store, run={**tiny.RUN, "source_hash": source_hash(tiny.PAPER.experiment("walk"))})
     assert not [name for name, page in pages(built(store, tmp_path / "out")).items() if "other code" in page]
 
 

@@ -164,7 +164,8 @@ def test_a_narrow_terminal_gives_each_statement_its_own_lines(capsys, monkeypatc
 
 def test_runs_are_listed_with_what_they_asked_for(filled, capsys):
     text.runs_table(filled)
-    header, line = printed(capsys)
+    header, line, stale = printed(capsys)
+    assert stale == "4 of 4 trials were made by other code: stairwise run --fresh runs them again"
     assert words_of(header)[0] == "run"
     assert words_of(line)[1:4] == ["tiny/walk", "quick", "5"]
     assert line.endswith("2023-11-14 22:13  6.50 s  stairwise run tiny/walk --rate 0.1")
@@ -185,7 +186,8 @@ def test_trials_are_listed_and_the_damaged_ones_named_apart(filled, capsys):
     first = tiny.PAPER.experiment("walk").trials("quick")[0]
     (filled.root / "trials/tiny/walk" / first.digest / "metrics.parquet").write_bytes(b"junk")
     text.trials_table(filled, "tiny/walk")
-    *lines, damaged = printed(capsys)[1:]
+    *lines, stale, damaged = printed(capsys)[1:]
+    assert stale == "3 of 3 trials were made by other code: stairwise run --fresh runs them again"
     assert damaged.startswith(f"damaged, skipped: trials/tiny/walk/{first.digest}: metrics.parquet")
     assert len(lines) == 3
     assert first.digest not in "".join(lines)

@@ -34,6 +34,7 @@ from stairwise.lab.contract import Construction, Experiment
 from stairwise.lab.execute import precision
 from stairwise.lab.files import Damaged, decode_arrays, encode_arrays
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
 from stairwise.lab.store import Store
 from stairwise.nn.transformer import Transformer
 
@@ -136,7 +137,7 @@ def _trained(trial: StoredTrial) -> tuple[Any, dict[str, Any]]:
         "says": experiment.says,
         "config": trial.config_dict,
         "seed": trial.seed,
-        "arm": trial.arm,
+        "arm": shown(trial).arm,
         "digest": trial.digest,
         "status": trial.status,
         "versions": trial.run.get("versions", {}),

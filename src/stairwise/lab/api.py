@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab import registry
-from stairwise.lab.config import ConfigError
+from stairwise.lab import registry, stale
+from stairwise.lab.config import Config, ConfigError, find_leaf, named
 from stairwise.lab.contract import Experiment, Figure, Outcome, Stage, Trial
 from stairwise.lab.execute import execute
 from stairwise.lab.files import explained, replace_file
@@ -17,6 +17,7 @@ from stairwise.lab.plots import house_style
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import StoredTrial
 from stairwise.lab.sharing import Shard
+from stairwise.lab.shown import shown
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
 from stairwise.lab.verify import verify as verify_rows
@@ -49,6 +50,11 @@ class Result:
     figure_id: str | None = None
     share: Share = field(default_factory=Share)
 
+    @property
+    def stale(self) -> int:
+        """How many of the trials were made by other code than there is now."""
+        return stale.count(self.records, self.experiment)
+
     def table(self):
         """Every measurement in long form (a pyarrow table: experiment, digest, seed, arm, stage, step, name, value)."""
         return tables(self.records)
@@ -72,11 +78,14 @@ def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
     with house_style():
         try:
             drawn = figure.draw(list(records))
-        except Exception as error:
-            if not missing:
+        except Exception as error:  # the drawing may need an arm that is not there
+            if missing:
+                raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
+            arms = list(dict.fromkeys(record.arm for record in records))
+            if not registry.experiment(figure).lacks_arms(arms):
                 raise
-            # the drawing may need an arm that is not there
-            raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
+            said = f"it shows arms that have been changed into {'; '.join(arms)}"
+            raise ConfigError(f"{figure.id} cannot be drawn: {said} ({type(error).__name__}: {error})") from error
         if missing:
             words = f"{found}; the others have not been run"
             drawn.legend([], [], title=words, title_fontsize=6, loc="outside lower right")
@@ -123,34 +132,39 @@ def run(
     store: Store | str | None = None,
     group: int | None = None,
     shard: str | None = None,
+    fresh: bool = False,
     progress: Silent | None = None,
     command: str | None = None,
     **options: Any,
 ) -> Result:
     """Run an experiment (or the one that owns a figure): every arm of the preset at every seed, stored one by one.
 
-    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again, and
-    what another process is running is left to it. `shard="2/3"` runs the second third of the trials.
+    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again,
+    unless `fresh` is set and other code has made it: the old trial then stays until the new one is complete. What
+    another process is running is left to it. `shard="2/3"` runs the second third of the trials.
     """
     experiment = registry.experiment(target)
+    changes = named(experiment.preset(preset).config, changes or {})
     asked = experiment.trials(preset, seed_list(seeds), changes)
     part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
     store = store if isinstance(store, Store) else Store.open(store)
-    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={dict(changes or {})!r})"
+    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={changes!r})"
+    settled = stale.made_now(store) if fresh else store.has
     record = {
         "experiment": experiment.name,
         "preset": preset,
         "command": command or call,
-        "changes": {path: str(value) for path, value in (changes or {}).items()},
+        "changes": {path: str(value) for path, value in changes.items()},
         "trials": [trial.digest for trial in trials],
     }
 
     def work(stop):
         width = experiment.preset(preset).group
-        return execute(trials, store, preset_group=width, width=group, progress=progress, stop=stop, **options)
+        common = {"settled": settled, "progress": progress, "stop": stop, **options}
+        return execute(trials, store, preset_group=width, width=group, **common)
 
     ran = (0, 0)
-    missing = [trial for trial in trials if not store.has(trial)]
+    missing = [trial for trial in trials if not settled(trial)]
     if missing or store.unfinished(record):
         with store.recorded(record):
             if missing:
@@ -159,7 +173,10 @@ def run(
     if isinstance(target, str) and target.partition("/")[2] in {figure.id for figure in experiment.figures}:
         figure_id = target.partition("/")[2]
     share = Share(*ran, part, len(asked), count_left(asked, trials, store.has))
-    return Result(experiment, [store.read(trial) for trial in trials], figure_id, share)
+    result = Result(experiment, [store.read(trial) for trial in trials], figure_id, share)
+    if command is None:  # a command prints it with its results
+        stale.warn(result.stale, len(trials), "fresh=True runs them again")
+    return result
 
 
 def shard_of(shard: str | None, trials: Sequence[Trial], group: int) -> tuple[Shard | None, Sequence[Trial]]:
@@ -174,14 +191,18 @@ def count_left(asked: Sequence[Trial], own: Sequence[Trial], settled: Callable[[
     return sum(trial.digest not in done and not settled(trial) for trial in asked)
 
 
-def verify(target: str, *, store: Store | str | None = None, run: bool = False, **sizes: Any) -> Row | list[Row]:
+def verify(
+    target: str, *, store: Store | str | None = None, run: bool = False, fresh: bool = False, **sizes: Any
+) -> Row | list[Row]:
     """Check a claim ("selection/thm3.1") or a paper's ledger ("selection"); sizes as keywords, `task__length=8`.
 
-    A claim gives one row (several when a size is a list), a paper a list of rows.
+    A claim gives one row (several when a size is a list), a paper a list of rows. `run` runs the trials that are
+    missing; `fresh` checks again what has a verdict, and with `run` runs trials again that other code has made.
     """
     changes = {path.replace("__", "."): value for path, value in sizes.items()}
     opened = store if isinstance(store, Store) else Store.open(store)
-    rows = in_worker(lambda stop: list(verify_rows([target], changes, run=run, store=opened, stop=stop)))
+    asked = {"run": run, "fresh": fresh, "store": opened}
+    rows = in_worker(lambda stop: list(verify_rows([target], changes, **asked, stop=stop)))
     return rows[0] if "/" in target and len(rows) == 1 else rows
 
 
@@ -194,12 +215,14 @@ def load(
 ):
     """Every stored measurement of a paper or an experiment in one long-form table: pyarrow's, or a pandas frame.
 
-    `fields` adds columns of the config ("learning_rate", "task.length") and of the trial ("status", "message").
+    `fields` adds columns of the config ("learning_rate", "task.length") and of the trial ("status", "message", and
+    "stale": whether other code has made it than there is now).
     """
     opened = store if isinstance(store, Store) else Store.open(store, create=False)
-    records = opened.trials(target)
+    records = [shown(record) for record in opened.trials(target)]
     if not records:
         raise ConfigError(f"the store {opened.root} holds no trials of {target or 'any paper'}")
+    stale.warn(stale.count(records), len(records), "sw.run(..., fresh=True) runs them again")
     table = tables(records)
     for path in fields:
         table = table.append_column(path, _column(path, records))
@@ -217,8 +240,13 @@ def _column(path: str, records: Sequence[StoredTrial]):
 def _field(record: StoredTrial, path: str) -> Any:
     if path in ("status", "message"):
         return record.run[path]
+    if path == "stale":
+        return stale.is_stale(record)
     place: Any = record.config_dict
-    for name in path.split("."):
+    if isinstance(record.config, Config):
+        leaf = find_leaf(record.config, path)
+        path = path if leaf is None else leaf.path
+    for name in path.replace("-", "_").split("."):
         if not isinstance(place, dict) or name not in place:
             raise ConfigError(f"trial {record.digest} of {record.experiment} has no field {path}")
         place = place[name]

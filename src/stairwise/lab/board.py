@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.config import ConfigError, leaves
+from stairwise.lab.config import ConfigError, as_text, leaves
 from stairwise.lab.contract import Trial
 from stairwise.lab.grid import Axis
 from stairwise.lab.progress import Silent
@@ -51,9 +51,10 @@ def settings(trial: Any, axes: Sequence[Axis]) -> dict[str, Any]:
 
 
 def label(trial: Any, axes: Sequence[Axis]) -> str:
-    fields = " ".join(f"{path}={value}" for path, value in settings(trial, axes).items())
-    arm = f"{trial.arm} " if trial.arm else ""
-    return f"{arm}{fields} seed {trial.seed}"
+    fields = [f"{path}={as_text(value)}" for path, value in settings(trial, axes).items()]
+    named = trial.arm.split(", ")  # an arm that the grid has changed is called by its values
+    words = [trial.arm, *(field for field in fields if field not in named), f"seed {trial.seed}"]
+    return " ".join(filter(None, words))
 
 
 class Board(Silent):

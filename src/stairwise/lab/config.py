@@ -21,6 +21,7 @@ Bag(balls=7, rate=0.5)
 import dataclasses
 import difflib
 import json
+import logging
 import math
 import shlex
 import typing
@@ -48,10 +49,16 @@ def option(
     below: float | None = None,
     choices: tuple[str, ...] = (),
     numeric: bool = False,
+    since: str | int | None = None,
+    stored_as: str | None = None,
 ) -> Any:
     """A documented, range-checked field; `low` and `high` are inclusive, `above` and `below` are not.
 
     A list that has values by default must have some.
+
+    Trials are named by their configs, so a field that comes later or gets another name says so. `since` (the release
+    that added the field) leaves it out of a trial's identity while it has its default. `stored_as` is the name that
+    the field had at first, under which identity and store keep it.
     """
     if numeric and isinstance(default, tuple):
         raise TypeError(f"a list cannot be numeric: {help}")
@@ -63,6 +70,8 @@ def option(
         "below": below,
         "choices": choices,
         "numeric": numeric,
+        "since": since,
+        "stored_as": stored_as,
         "some": isinstance(default, tuple) and len(default) > 0,
         "nested": isinstance(default, Config),
     }
@@ -136,36 +145,127 @@ def as_dict(config: Config) -> dict[str, Any]:
     return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
+def stored_dict(config: Config) -> dict[str, Any]:
+    """The config as a trial's identity and the store have it.
+
+    Renamed fields have their first name; a field that was added later is there once it differs from its default.
+
+    >>> @dataclass(frozen=True)
+    ... class Bag(Config):
+    ...     chance: float = option(0.5, "chance of drawing", stored_as="rate")
+    ...     balls: int = option(3, "how many balls", since="0.2")
+    >>> stored_dict(Bag()), stored_dict(Bag(balls=4))
+    ({'rate': 0.5}, {'rate': 0.5, 'balls': 4})
+    >>> from_dict(Bag, {"rate": 0.7})
+    Bag(chance=0.7, balls=3)
+    """
+    found = {}
+    for stored, field in _by_stored_name(type(config)).items():
+        value = getattr(config, field.name)
+        if field.metadata.get("since") is not None and value == _default(field):
+            continue
+        found[stored] = stored_dict(value) if isinstance(value, Config) else plain(value)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A field's value as JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+@cache
+def _by_stored_name(cls: type) -> dict[str, dataclasses.Field]:
+    """The fields of a config class by the names that the store has them under."""
+    fields = dataclasses.fields(cls)
+    found = {field.metadata.get("stored_as") or field.name: field for field in fields}
+    if len(found) < len(fields):
+        raise TypeError(f"{cls.__name__}: two fields have the same name in the store")
+    return found
+
+
+@cache
+def has_history(cls: type) -> bool:
+    """Whether a config class, or one inside it, has fields that were added or renamed."""
+    marks = [field.metadata.get(mark) for field in dataclasses.fields(cls) for mark in ("since", "stored_as")]
+    inside = [kind for kind in _kinds(cls).values() if isinstance(kind, type) and issubclass(kind, Config)]
+    return any(mark is not None for mark in marks) or any(map(has_history, inside))
+
+
+def _default(field: dataclasses.Field) -> Any:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces, shortest floats."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def from_dict(cls: type[C], data: Mapping[str, Any], prefix: str = "") -> C:
-    """The config that `as_dict` came from; unknown fields and bad values are refused by their full path."""
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    for name in data:
-        if name not in fields:
-            raise ConfigError(unknown_field(prefix + name, sorted(prefix + n for n in fields)))
+    """The config that `as_dict` or `stored_dict` came from; unknown fields and bad values are refused by full path."""
     values = {}
-    for name, value in data.items():
-        kind = _kinds(cls)[name]
+    for given, value in data.items():
+        field = _field(cls, given)
+        if field is None:
+            raise ConfigError(unknown_field(prefix + given, sorted(prefix + f.name for f in dataclasses.fields(cls))))
+        name, kind = field.name, _kinds(cls)[field.name]
+        if name in values:
+            raise ConfigError(f"{prefix}{name} is given twice: {prefix}{given} is its former name")
         if isinstance(kind, type) and issubclass(kind, Config) and isinstance(value, Mapping):
             value = from_dict(kind, value, f"{prefix}{name}.")
-        values[name] = _coerce(prefix + name, value, kind, fields[name].metadata)
+        values[name] = _coerce(prefix + name, value, kind, field.metadata)
     try:
         return cls(**values)
     except ConfigError as error:  # a cross-field rule, which knows its fields by their own names only
         raise ConfigError(prefix + str(error)) from None
 
 
+def _field(cls: type, name: str) -> dataclasses.Field | None:
+    """The field of this name, or of this name in the store."""
+    present = next((field for field in dataclasses.fields(cls) if field.name == name), None)
+    return present or _by_stored_name(cls).get(name)
+
+
+def find_leaf(config: Config, path: str) -> Field | None:
+    """The leaf that a dotted path means: dashes are underscores, and a former name is the present one, said once."""
+    place: Any = config
+    names, field = [], None
+    for word in path.replace("-", "_").split("."):
+        field = _field(type(place), word) if isinstance(place, Config) else None
+        if field is None:
+            return None
+        names.append(field.name)
+        kind, place = _kinds(type(place))[field.name], getattr(place, field.name)
+    if field is None or isinstance(place, Config):
+        return None
+    found = Field(".".join(names), kind, place, field.metadata)
+    if path.replace("-", "_") != found.path:
+        _say_renamed(path, found.path)
+    return found
+
+
+@cache
+def _say_renamed(former: str, present: str) -> None:
+    logging.getLogger("stairwise").warning("stairwise: %s is now called %s", short(former), present)
+
+
+def named(config: Config, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes by the present paths of their fields; ConfigError for one that is unknown or given twice."""
+    found: dict[str, Any] = {}
+    for path, value in changes.items():
+        field = find_leaf(config, path)
+        if field is None:
+            raise ConfigError(unknown_field(path, sorted(leaf.path for leaf in leaves(config))))
+        if field.path in found:
+            raise ConfigError(f"{field.path} is given twice")
+        found[field.path] = value
+    return found
+
+
 def update(config: C, changes: Mapping[str, Any]) -> C:
     """The config with the fields at dotted paths changed, all at once; text is parsed by the field's type."""
     known = {field.path: field for field in leaves(config)}
     data = as_dict(config)
-    for path, value in changes.items():
-        if path not in known:
-            raise ConfigError(unknown_field(path, sorted(known)))
+    for path, value in named(config, changes).items():
         if isinstance(value, str):
             value = parse(known[path], value)
         *groups, name = path.split(".")
@@ -262,8 +362,12 @@ def as_flags(changes: Mapping[str, Any]) -> str:
     >>> as_flags({"task.length": 8, "looks": (1, 2)})
     ' --task.length 8 --looks 1,2'
     """
-    words = {path: ",".join(map(str, v)) if isinstance(v, (tuple, list)) else str(v) for path, v in changes.items()}
-    return "".join(f" --{path} {shlex.quote(word)}" for path, word in words.items())
+    return "".join(f" --{path} {shlex.quote(as_text(value))}" for path, value in changes.items())
+
+
+def as_text(value: Any) -> str:
+    """A field's value as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def unknown_field(name: str, known: list[str]) -> str:

@@ -14,7 +14,20 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from stairwise.lab.answers import Answer
-from stairwise.lab.config import Config, ConfigError, as_dict, canonical, changed, static_fields, structure
+from stairwise.lab.config import (
+    Config,
+    ConfigError,
+    as_dict,
+    as_text,
+    canonical,
+    changed,
+    leaves,
+    named,
+    static_fields,
+    stored_dict,
+    structure,
+    update,
+)
 from stairwise.lab.manifest import KINDS, TIERS, unknown
 from stairwise.lab.sources import TaskSource
 from stairwise.lab.verdict import STATUSES, Verdict
@@ -41,6 +54,31 @@ class Preset:
     hours: float | None = None
     note: str = ""
 
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The fields in which arms may differ: those that any of them sets."""
+        return tuple(dict.fromkeys(path for fields in self.arms.values() for path in named(self.config, fields)))
+
+    @cached_property
+    def values(self) -> dict[str, tuple[Any, ...]]:
+        """The values of each arm in these fields."""
+        return {arm: self._of(update(self.config, fields)) for arm, fields in self.arms.items()}
+
+    def _of(self, config: Config) -> tuple[Any, ...]:
+        found = {leaf.path: leaf.default for leaf in leaves(config)}
+        return tuple(found[path] for path in self.axes)
+
+    def has(self, arm: str, config: Config) -> bool:
+        """Whether a config has the values of an arm of this name."""
+        return self.values.get(arm) == self._of(config)
+
+    def name(self, arm: str, config: Config) -> str:
+        """What a trial is called: its arm, or the arm whose values it has, or (`task.action=D4`) its values."""
+        for known in (arm, *self.arms):
+            if self.has(known, config):
+                return known
+        return ", ".join(f"{path}={as_text(value)}" for path, value in zip(self.axes, self._of(config), strict=True))
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -62,6 +100,9 @@ class Experiment:
     `needs` maps a (config, seed) to the trials it starts from, by name; `model` rebuilds the
     trained model from a config and the stored arrays; `microscope` maps a record to what there is to see of it (see
     `lab.microscope`).
+
+    Trials carry a hash of the code that made them: the modules of `program` and `Config` with all that they import of
+    papers and shared rooms, and those that `code` names where something is found in another way.
     """
 
     id: str
@@ -74,6 +115,7 @@ class Experiment:
     needs: Callable[[Any, int], dict[str, "Trial"]] | None = None
     model: Callable[[Any, dict[str, Any]], Any] | None = None
     microscope: Callable[[Any], Any] | None = None
+    code: tuple[Any, ...] = ()
     version: int = 1
     precision: int = 32
     paper: str = ""
@@ -103,18 +145,31 @@ class Experiment:
     def cells(self, preset: str, changes: Iterable[Mapping[str, Any]]) -> Iterator["Cell"]:
         """Every arm of a preset under each set of changes; equal configs merge.
 
-        Where a change makes one arm into another (`--samples 0` of arms that differ in samples), it is called so.
+        An arm of which a change has overridden a value is called by the values that it has then, see `Preset.name`.
         """
         chosen = self.preset(preset)
-        plain = {arm: changed(chosen.config, fields) for arm, fields in chosen.arms.items()}
+        own = {arm: named(chosen.config, fields) for arm, fields in chosen.arms.items()}
         seen: set[bytes] = set()
         for change in changes:
-            for arm, fields in chosen.arms.items():
+            change = named(chosen.config, change)
+            for arm, fields in own.items():
                 config = changed(chosen.config, {**fields, **change})
                 key = hashlib.sha256(canonical(as_dict(config)).encode()).digest()
                 if key not in seen:
                     seen.add(key)
-                    yield Cell(config, next((other for other, own in plain.items() if own == config), arm))
+                    yield Cell(config, chosen.name(arm, config) if change else arm)
+
+    def lacks_arms(self, arms: Iterable[str]) -> bool:
+        """Whether these are not all the arms of any preset; what compares arms may then not find one."""
+        there = set(arms)
+        return not any(there.issuperset(preset.arms) for preset in self.presets.values())
+
+    def arm_of(self, config: Any, arm: str) -> str:
+        """The name of a stored trial: the one it was stored with, unless its values are not those of that arm."""
+        known = [preset for preset in self.presets.values() if arm in preset.arms]
+        if not known or any(preset.has(arm, config) for preset in known):
+            return arm
+        return known[0].name(arm, config)
 
 
 class Cell(NamedTuple):
@@ -180,7 +235,7 @@ class Trial:
         return {
             "experiment": self.experiment.name,
             "version": self.experiment.version,
-            "config": as_dict(self.config),
+            "config": stored_dict(self.config),
             "seed": self.seed,
             "needs": {name: trial.digest for name, trial in self.needs.items()},
         }

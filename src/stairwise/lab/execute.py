@@ -1,6 +1,7 @@
 """Running groups of trials on this process's devices, and the in-process executor that stores each as it completes."""
 
 import gc
+import hashlib
 import math
 import os
 import threading
@@ -25,6 +26,7 @@ from stairwise.lab.store import Store
 
 CACHE_BYTES = 2**30
 MESSAGE_LENGTH = 500
+LOOP = "stairwise.train.loop"
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
 
@@ -209,7 +211,8 @@ class Engine:
         seconds = time.monotonic() - began
         timing = {"started": started, "seconds": seconds, "seconds_per_trial": seconds / len(group.trials)}
         making = environment | {"timing": timing}
-        done = [Done(trial, outcome, making) for trial, outcome in zip(group.trials, outcomes, strict=True)]
+        pairs = zip(group.trials, outcomes, strict=True)
+        done = [Done(trial, outcome, making | self._stale_start(trial)) for trial, outcome in pairs]
         return done, checkpoint
 
     def _environment(self, group: Group) -> dict[str, Any]:
@@ -222,6 +225,16 @@ class Engine:
             "versions": versions(experiment),
             "machine": provenance.machine(),
         }
+
+    def _stale_start(self, trial: Trial) -> dict[str, str]:
+        """A source hash that no code has, for a trial that starts from a stale one: it is stale as well."""
+        if not trial.needs or self.arrays_of != self._stored_arrays:
+            return {}
+        made = [self.store.read(needed).run.get("source_hash") for needed in trial.needs.values()]
+        now = [source_hash(needed.experiment) for needed in trial.needs.values()]
+        if all(before in (None, present) for before, present in zip(made, now, strict=True)):
+            return {}
+        return {"source_hash": hashlib.sha256(repr([source_hash(trial.experiment), made]).encode()).hexdigest()}
 
     def _program(self, group: Group):
         import jax
@@ -284,11 +297,21 @@ class Engine:
         return Host()
 
 
+def code_of(experiment: Experiment) -> tuple[str, ...]:
+    """The modules that make an experiment's trials: those of its program, its Config and its `code`, the loop that
+    trains them, and the same of the trials that they start from.
+    """
+    made_by = [experiment.program, experiment.Config, *experiment.code, *([] if experiment.study else [LOOP])]
+    if experiment.needs is not None:
+        for preset in experiment.presets.values():
+            for needed in Trial(experiment, preset.config, 0).needs.values():
+                made_by += [f"{module}:" for module in code_of(needed.experiment)]
+    return tuple(sorted({provenance.module_of(each) for each in made_by}))
+
+
 def source_hash(experiment: Experiment) -> str:
     """The hash of the code that an experiment's trials depend on."""
-    if experiment.paper in registry.modules():
-        return provenance.source_hash(registry.package(experiment.paper))
-    return provenance.source_hash(experiment.program.__module__)
+    return provenance.source_hash(*code_of(experiment))
 
 
 def versions(experiment: Experiment) -> dict[str, str | None]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from stairwise.lab.config import Config, ConfigError, Field, leaves, parse, unknown_field
+from stairwise.lab.config import Config, ConfigError, Field, leaves, named, parse
 from stairwise.lab.contract import Cell, Experiment, Trials
 from stairwise.lab.files import one_line
 from stairwise.lab.progress import Silent, watched
@@ -52,9 +52,11 @@ def axes(config: Config, grid: Mapping[str, Any]) -> list[Axis]:
     """The typed values of every field of a grid; ConfigError names a field that is unknown, empty or mistyped."""
     known = {field.path: field for field in leaves(config)}
     found = []
+    try:
+        grid = named(config, grid)
+    except ConfigError as error:
+        raise ConfigError(f"grid: {error}") from None
     for path, given in grid.items():
-        if path not in known:
-            raise ConfigError(f"grid: {unknown_field(path, sorted(known))}")
         values = texts(known[path], given) if isinstance(given, str) else list(given)
         if not values:
             raise ConfigError(f"grid {path} has no values")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stairwise.lab.config import ConfigError, as_dict, from_dict
+from stairwise.lab.config import ConfigError, from_dict, stored_dict
 from stairwise.lab.contract import Experiment, Outcome, Trial, digest_of
 from stairwise.lab.files import (
     Damaged,
@@ -163,7 +163,7 @@ class StoredTrial:
             config = from_dict(experiment.Config, self.config_dict)
         except ConfigError:
             return None
-        return dataclasses.replace(self, config=config) if as_dict(config) == self.config_dict else None
+        return dataclasses.replace(self, config=config) if stored_dict(config) == self.config_dict else None
 
     def series(self, name: str, stage: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values of a metric in the order of recording; of one stage, or of all."""

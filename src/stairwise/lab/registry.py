@@ -67,13 +67,6 @@ def _load(entry: Any) -> Paper:
     return paper
 
 
-def package(id: str) -> str:
-    """The package whose files are a paper's code: that of its `PAPER`, or the one that this module lies in."""
-    name = _module(id)
-    inside = hasattr(importlib.import_module(name), "__path__") or "." not in name
-    return name if inside else name.rpartition(".")[0]
-
-
 def distribution(id: str) -> dict[str, str]:
     """The distribution that a plug-in paper was installed with -> its version; empty for a built-in."""
     return {} if id in _built_in() else plug_ins().distributions.get(id, {})

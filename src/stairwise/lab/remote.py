@@ -20,6 +20,7 @@ from stairwise.lab.plan import Group
 from stairwise.lab.progress import Silent
 from stairwise.lab.record import FAILED, encode_trial
 from stairwise.lab.sharing import seen
+from stairwise.lab.stale import is_stale
 from stairwise.lab.store import Store
 
 EVENT_SECONDS = 0.5
@@ -121,7 +122,8 @@ def _run(trials: list[Trial], task: Mapping[str, Any], upstream: Mapping[str, by
     answers, left = [], []
     for trial in trials:
         there = store.peek(trial) if store else None
-        if there is None or (there.status == FAILED and trial.digest in task["again"]):
+        again = trial.digest in task["again"] and there is not None and (there.status == FAILED or is_stale(there))
+        if there is None or again:
             left.append(trial)
         else:
             answers.append(_answer(trial.digest, there.status, there.run["message"], {}))

@@ -6,6 +6,7 @@ verdicts/<paper>/<claim>/<digest>.json   what a claim's check found at one confi
 checkpoints/<digest>.safetensors         unfinished work
 reserved/<digest>                        which process is at work on the trial, see `sharing`
 damaged/                                 trial folders that were found damaged and have been replaced
+replaced/                                trials of other code, until the new one is in its place
 index/                                   a copy of what the trials say, to list thousands at once, see `index`
 tmp/                                     what is being written
 
@@ -41,7 +42,7 @@ from stairwise.lab.files import (
 )
 from stairwise.lab.index import Index
 from stairwise.lab.progress import Silent, watched
-from stairwise.lab.record import CONFIG, FORMAT, NAME, RUN, StoredTrial, describe, encode_trial
+from stairwise.lab.record import CONFIG, FAILED, FORMAT, NAME, RUN, StoredTrial, describe, encode_trial
 from stairwise.lab.stored import (
     DIGEST,
     RUN_FIELDS,
@@ -84,6 +85,9 @@ class Store:
             store._prepare()
         elif os.path.lexists(place) and not os.path.isdir(place):
             raise StoreError(f"cannot read the store {place}: Not a directory")
+        else:
+            with suppress(OSError):  # a store that may only be read
+                store._settle()
         return store
 
     def _prepare(self) -> None:
@@ -101,6 +105,7 @@ class Store:
                     path.rmdir()
             raise
         sweep(self._scratch)
+        self._settle()
 
     @property
     def _scratch(self) -> Path:
@@ -137,10 +142,11 @@ class Store:
     def write(self, trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> Path:
         """Stores a trial, whole or not at all, and returns its folder.
 
-        A good folder that is there already stays; a damaged one is moved to damaged/ and replaced; the record of a
-        failure gives way.
+        A good folder that is there already stays, unless it was made by other code; a damaged one is moved to damaged/
+        and replaced; the record of a failure gives way.
         """
-        if self.has(trial):
+        there = self.peek(trial)
+        if there is not None and is_result(there) and not _supersedes({**run, "status": outcome.status}, there):
             return self._folder(trial)
         return self.put(trial, encode_trial(trial, outcome, run))
 
@@ -157,22 +163,53 @@ class Store:
                     write_file(temporary / name, data)
                 sync_folder(temporary)
                 self._publish(temporary, final, ending)
+                self._settle()
         finally:
             remove(temporary)
         return final
 
     def _publish(self, temporary: Path, final: Path, ending: Mapping[str, Any]) -> None:
-        """Renames a complete folder to its place, unless a good one has got there first."""
+        """Renames a complete folder to its place, unless a good one of the same code has got there first."""
         final.parent.mkdir(parents=True, exist_ok=True)
         while not renamed(temporary, final):
             there = next(undamaged(open_trial, [final]), None)
             if there is None:
                 self._set_aside(final)
-            elif is_result(there) or same_ending(there, ending):
+            elif is_result(there) and _supersedes(ending, there):
+                self._retire(final, ending)
+            elif is_result(there) or (same_ending(there, ending) and not _other_code(ending, there)):
                 return
             else:
                 self._drop_failure(final)
         sync_folder(final.parent)
+
+    def _retire(self, folder: Path, ending: Mapping[str, Any]) -> None:
+        """Moves a trial of other code to replaced/, from where `_settle` takes it back or removes it."""
+        box = self.root / "replaced" / secrets.token_hex(4)
+        aside = box / folder.relative_to(self.root / "trials")
+        aside.parent.mkdir(parents=True)
+        with suppress(FileNotFoundError):  # another process has moved it
+            os.rename(folder, aside)
+            sync_folder(aside.parent)
+        taken = next(undamaged(open_trial, [aside]), None)
+        if taken is not None and not _supersedes(ending, taken):  # another process has put the new one there meanwhile
+            renamed(aside, folder)
+
+    def _settle(self) -> None:
+        """What was being replaced goes back where nothing has come in its place, and goes where a good trial has.
+
+        Folders go only when they are empty: another process may be putting something there.
+        """
+        for box in entries(self.root / "replaced"):
+            for aside in filter(os.path.isdir, below(box, 3)):
+                final = self.root / "trials" / aside.relative_to(box)
+                final.parent.mkdir(parents=True, exist_ok=True)
+                with suppress(FileNotFoundError):  # another process has settled it
+                    if not renamed(aside, final) and is_good(final):
+                        remove(aside)
+            for folder in (*box.glob("*/*"), *box.glob("*"), box):
+                with suppress(OSError):
+                    folder.rmdir()
 
     def _drop_failure(self, folder: Path) -> None:
         """Removes the record of a failure; a result that another process has put there meanwhile goes back."""
@@ -351,6 +388,16 @@ class Store:
         """The place for a checkpoint of the work with this digest."""
         name = f"{valid('digest', digest, DIGEST)}.safetensors"
         return Checkpoint(self.root / "checkpoints" / name, self._scratch)
+
+
+def _other_code(ending: Mapping[str, Any], there: StoredTrial) -> bool:
+    made = ending.get("source_hash"), there.run.get("source_hash")
+    return None not in made and made[0] != made[1]
+
+
+def _supersedes(ending: Mapping[str, Any], there: StoredTrial) -> bool:
+    """Whether a new trial takes the place of an old one: it is a result, and other code has made the old one."""
+    return ending["status"] != FAILED and _other_code(ending, there)
 
 
 def _name(wanted: str | Experiment | None) -> str | None:

@@ -10,7 +10,7 @@ from stairwise.lab import grid as grids
 from stairwise.lab import registry
 from stairwise.lab.api import Result, Share, count_left, seed_list, shard_of
 from stairwise.lab.board import BAD, Aim, Board, settings
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, named
 from stairwise.lab.contract import Experiment, Figure, Trial
 from stairwise.lab.execute import execute
 from stairwise.lab.grid import Axis
@@ -18,6 +18,7 @@ from stairwise.lab.plan import tally
 from stairwise.lab.progress import Silent, watched
 from stairwise.lab.record import FAILED, StoredTrial
 from stairwise.lab.sharing import Shard
+from stairwise.lab.stale import is_stale
 from stairwise.lab.store import Store
 from stairwise.lab.stored import is_result
 from stairwise.lab.worker import in_worker
@@ -50,12 +51,13 @@ class Request:
         progress: Silent | None = None,
     ) -> "Request":
         experiment = registry.experiment(target)
-        twice = sorted(set(grid) & set(changes or {}))
+        config = experiment.preset(preset).config
+        axes, changes = grids.axes(config, grid), named(config, changes or {})
+        twice = sorted({axis.path for axis in axes} & set(changes))
         if twice:
             raise ConfigError(f"{twice[0]} is given both as a field and in the grid")
         if group is not None and not 1 <= group <= 65536:
             raise ConfigError(f"group={group} must lie in 1..65536")
-        axes = grids.axes(experiment.preset(preset).config, grid)
         asked = grids.trials(experiment, preset, axes, seed_list(seeds), changes, progress)
         part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
         return cls(experiment, preset, axes, trials, asked, part)
@@ -64,15 +66,17 @@ class Request:
     def group(self) -> int:
         return self.experiment.preset(self.preset).group
 
-    def left(self, store: Store, retry_failed: bool) -> tuple[list[Trial], int]:
+    def left(self, store: Store, retry_failed: bool, fresh: bool = False) -> tuple[list[Trial], int]:
         """The trials that are to run, and how many of the others are recorded as failed."""
         left, failed = [], 0
         for trial in self.trials:
             found = store.peek(trial)
-            failed += found is not None and found.status == FAILED
-            if found is None or (retry_failed and found.status == FAILED):
+            bad = found is not None and found.status == FAILED
+            if found is None or (retry_failed and bad) or (fresh and is_stale(found, self.experiment)):
                 left.append(trial)
-        return left, 0 if retry_failed else failed
+            else:
+                failed += bad
+        return left, failed
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def sweep(
     group: int | None = None,
     shard: str | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     best: str | None = None,
     cluster: str | None = None,
     cluster_config: str | None = None,
@@ -140,9 +145,10 @@ def sweep(
     """Run an experiment at every combination of the grid's values, with every arm and seed of the preset.
 
     `grid` maps fields to lists, or to texts such as "0.1,0.3", "8:64:8", "1:64:x2", "1e-4:1e-1:log7". What the store
-    has is not run again; a trial that raises or diverges is stored as such and the rest goes on. `cluster` is None
-    (this process), "local:4", "tcp://host:8786" or "slurm"; `writer="client"` has the workers send their results.
-    `shard="2/3"` runs the second third of the trials; equal sweeps on one store share the work without it.
+    has is not run again (with `fresh`: unless other code has made it); a trial that raises or diverges is stored as
+    such and the rest goes on. `cluster` is None (this process), "local:4", "tcp://host:8786" or "slurm";
+    `writer="client"` has the workers send their results. `shard="2/3"` runs the second third of the trials; equal
+    sweeps on one store share the work without it.
     """
     request = Request.of(target, grid, preset, seeds, changes, shard=shard, group=group)
     aim = Aim.parse(best)
@@ -157,7 +163,7 @@ def sweep(
     call = f"sw.sweep({request.experiment.name!r}, {dict(grid)!r}, {preset!r}, seeds={seeds!r})"
 
     def run(left: Sequence[Trial], opened: Store, stop: threading.Event) -> tuple[int, int]:
-        common = {"settled": _settled(opened, left), "progress": board, "stop": stop, **options}
+        common = {"settled": _settled(opened, left, fresh), "progress": board, "stop": stop, **options}
         if remote is not None:
             return remote.execute(request.trials, opened, writer, request.group, group, **common)
         from stairwise.lab.estimate import widths
@@ -167,11 +173,11 @@ def sweep(
     def work(stop: threading.Event) -> Sweep:
         if remote is not None:
             reader = store if isinstance(store, Store) else Store.open(store, create=False)
-            count = lambda: len(request.left(reader, retry_failed)[0])  # noqa: E731
+            count = lambda: len(request.left(reader, retry_failed, fresh)[0])  # noqa: E731
             remote.connect(request.experiment, stop, board, count)  # before anything is written
         try:
             opened = store if isinstance(store, Store) else Store.open(store)
-            left, _ = request.left(opened, retry_failed)
+            left, _ = request.left(opened, retry_failed, fresh)
             ran = (0, 0)
             entry = _entry(request, grid, changes, command or call)
             if left or opened.unfinished(entry):
@@ -190,12 +196,18 @@ def sweep(
     return in_worker(work)
 
 
-def _settled(store: Store, left: Sequence[Trial]):
-    """Whether a trial need not run: it has a record, or, where its failure is to be retried, a result."""
+def _settled(store: Store, left: Sequence[Trial], fresh: bool):
+    """Whether a trial need not run: it has a record, or, where its failure is to be retried, a result.
+
+    With `fresh` the present code must have made it; a trial that has been run once and failed is not run again.
+    """
     retried = {trial.digest for trial in left if store.peek(trial) is not None}
 
     def settled(trial: Trial) -> bool:
-        return store.has(trial) if trial.digest in retried else store.peek(trial) is not None
+        found = store.peek(trial)
+        if found is None or (fresh and is_stale(found, trial.experiment)):
+            return False
+        return found.status != FAILED or trial.digest not in retried
 
     return settled
 
@@ -221,18 +233,24 @@ def preview(
     *,
     group: int | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     workers: int | None = None,
     progress: Silent | None = None,
 ) -> dict[str, Any]:
     """How many trials and programs, what they take of memory, and how long stored trials of the kind took."""
     from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
-    peek, failed = store.peeks(), 0
+    peek, failed, others = store.peeks(), 0, 0
 
     def stored(trial: Trial) -> bool:
-        nonlocal failed
+        nonlocal failed, others
         found = peek(trial)
-        if found is not None and found.status == FAILED and trial.experiment.name == request.experiment.name:
+        own = trial.experiment.name == request.experiment.name
+        if found is not None and is_stale(found, trial.experiment):
+            others += own
+            if fresh:
+                return False
+        if found is not None and found.status == FAILED and own:
             failed += not retry_failed
             return not retry_failed
         return is_result(found)
@@ -249,6 +267,7 @@ def preview(
         "trials": len(request.trials),
         "stored": len(request.trials) - to_run - failed,
         "failed before": failed,
+        "made by other code": others,
         "to run": to_run,
         "programs": len(groups),
         "groups": sum(count for _, _, count in groups),

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stairwise.lab import provenance, registry
-from stairwise.lab.config import Config, ConfigError, as_dict, as_flags, leaves, unknown_field, update
+from stairwise.lab.config import Config, ConfigError, as_flags, find_leaf, leaves, stored_dict, unknown_field, update
 from stairwise.lab.contract import TIERS, Claim, Verdict, digest_of
 from stairwise.lab.execute import execute, prepare_jax
 from stairwise.lab.progress import Silent
 from stairwise.lab.sharing import Shard
+from stairwise.lab.stale import count, made_now
 from stairwise.lab.store import Store
 
 
@@ -27,6 +28,7 @@ class Row:
     seconds: float = 0.0
     changes: Mapping[str, Any] = field(default_factory=dict)
     stored: bool = False
+    stale: int = 0  # trials that it was judged on and that other code has made
 
     def as_dict(self) -> dict[str, Any]:
         verdict = self.verdict
@@ -49,10 +51,11 @@ class Row:
             "sizes": dict(self.changes),
             "details": [dict(row) for row in verdict.details],
             "source": self.claim.source,
+            "stale": self.stale,
         }
 
     def __str__(self) -> str:
-        return str(self.verdict)
+        return f"{self.verdict}{'  (stale)' if self.stale else ''}"
 
 
 def verify(
@@ -72,9 +75,10 @@ def verify(
 ) -> Iterator[Row]:
     """Check claims in the ledger's order. A claim named itself runs whatever its tier; others up to `tier`.
 
-    An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first.
-    `shard="2/3"` is the second third of the checks. `plan_only` checks the request (ConfigError names what is wrong
-    with it) and does no work: every row is skipped.
+    An empirical claim is judged on its preset's stored trials; with `run` the missing ones are run first, and with
+    `fresh` also those that other code has made. `fresh` alone checks again what has a verdict. `shard="2/3"` is the
+    second third of the checks. `plan_only` checks the request (ConfigError names what is wrong with it) and does no
+    work: every row is skipped.
     """
     progress, stop = progress or Silent(), stop or threading.Event()
     if tier not in TIERS:
@@ -99,7 +103,7 @@ def verify(
             elif claim.check is not None:
                 row = _theory(claim, sizes, seed, store, fresh)
             else:
-                row = _empirical(claim, sizes, preset, run, store, progress, stop)
+                row = _empirical(claim, sizes, preset, run, fresh, store, progress, stop)
             progress.finished(claim.name, row.verdict.status)
             yield row
     finally:
@@ -137,19 +141,23 @@ def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str
     A combination that the claim's config refuses comes with the reason, unless there is no other.
     """
     known: set[str] = set()
+    found: set[str] = set()
     jobs: list[tuple[Claim, bool, dict[str, Any], str]] = []
     refusals: list[ConfigError] = []
     for claim, named in chosen:
         base = _base(claim, preset)
         fields = {leaf.path: leaf for leaf in leaves(base)} if base is not None else {}
         known |= set(fields)
-        mine = {path: value for path, value in changes.items() if path in fields}
+        meant = {path: find_leaf(base, path) if base is not None else None for path in changes}
+        found |= {path for path, leaf in meant.items() if leaf is not None}
+        unknown = next((path for path, leaf in meant.items() if leaf is None), None)
+        if unknown is not None and named:
+            raise ConfigError(f"{claim.name}: {unknown_field(unknown, sorted(fields))}")
+        if unknown is not None:
+            continue
+        mine = {leaf.path: changes[path] for path, leaf in meant.items() if leaf is not None}
         if len(mine) < len(changes):
-            if named:
-                unknown = next(path for path in changes if path not in fields)
-                raise ConfigError(f"{claim.name}: {unknown_field(unknown, sorted(fields))}")
-            if changes:
-                continue
+            raise ConfigError(f"{claim.name}: {' and '.join(changes)} name the same field twice")
         axes = [_values(fields[path].kind, value) for path, value in mine.items()]
         for combination in itertools.product(*axes):
             sizes, why = dict(zip(mine, combination, strict=True)), ""
@@ -167,7 +175,7 @@ def _jobs(chosen: list[tuple[Claim, bool]], changes: dict[str, Any], preset: str
         if refusals and math.prod(map(len, axes)) == 1:
             raise refusals[0]
     for path in changes:
-        if path not in known:
+        if path not in found:
             raise ConfigError(unknown_field(path, sorted(known)))
     if refusals and len(refusals) == len(jobs):
         raise refusals[0]
@@ -230,7 +238,7 @@ def _theory(claim: Claim, sizes: Mapping[str, Any], seed: int, store: Store | No
     verdict = _checked(claim, cases, seed)
     row = Row(claim, verdict, time.monotonic() - began, sizes)
     if store is not None:
-        store.write_verdict(claim.name, digest, _kept(row, [as_dict(case) for case in cases], source))
+        store.write_verdict(claim.name, digest, _kept(row, [stored_dict(case) for case in cases], source))
     return row
 
 
@@ -242,12 +250,13 @@ def _verdict_digest(claim: Claim, sizes: Mapping[str, Any], seed: int, preset: s
     """Names a verdict: a check's by what it depends on, an empirical claim's by the trials that it is judged on."""
     if claim.check is None:
         return digest_of([claim.name, [trial.digest for trial in _trials(claim, sizes, preset)]])
-    cases = [as_dict(case) for case in _cases(claim, sizes)]
+    cases = [stored_dict(case) for case in _cases(claim, sizes)]
     return digest_of([claim.name, cases, seed, _source(claim), _versions(claim)])
 
 
 def _source(claim: Claim) -> str:
-    return provenance.source_hash(registry.package(claim.paper), claims=True)
+    """The hash of the code behind a claim's check, or its judge."""
+    return provenance.source_hash(claim.source.partition(":")[0])
 
 
 def _versions(claim: Claim) -> dict[str, str | None]:
@@ -285,10 +294,13 @@ def _trials(claim: Claim, sizes: Mapping[str, Any], preset: str):
     return experiment.trials(preset, None, sizes)
 
 
-def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progress: Silent, stop) -> Row:
+def _empirical(
+    claim: Any, sizes, preset: str, run: bool, fresh: bool, store: Store | None, progress: Silent, stop
+) -> Row:
     trials = _trials(claim, sizes, preset)
     began = time.monotonic()
-    missing = [trial for trial in trials if store is None or not store.has(trial)]
+    settled = (lambda trial: False) if store is None else made_now(store) if run and fresh else store.has
+    missing = [trial for trial in trials if not settled(trial)]
     chosen = {"preset": preset} if preset != "quick" else {}
     command = f"stairwise verify {claim.name}{as_flags(chosen | dict(sizes))} --run"
     if store is None or (missing and not run):
@@ -300,11 +312,20 @@ def _empirical(claim, sizes, preset: str, run: bool, store: Store | None, progre
         quiet = Silent()  # the display counts claims, not trials
         quiet.warn = progress.warn
         try:
-            execute(trials, store, preset_group=group, progress=quiet, stop=stop)
+            execute(trials, store, preset_group=group, settled=settled, progress=quiet, stop=stop)
         except ConfigError as error:  # it needs something that is not here, such as a data set
             return Row(claim, Verdict("skipped", note=str(error)), 0.0, sizes)
-    verdict = claim.judge([store.read(trial) for trial in trials])
-    row = Row(claim, verdict, time.monotonic() - began, {"preset": preset, **sizes} if preset != "quick" else sizes)
+    records = [store.read(trial) for trial in trials]
+    try:
+        verdict = claim.judge(records)
+    except Exception:
+        arms = list(dict.fromkeys(record.arm for record in records))
+        if not trials[0].experiment.lacks_arms(arms):
+            raise
+        note = f"it compares arms that{as_flags(sizes)} has changed into {'; '.join(arms)}"
+        return Row(claim, Verdict("skipped", note=note), 0.0, sizes)
+    chosen = {"preset": preset, **sizes} if preset != "quick" else sizes
+    row = Row(claim, verdict, time.monotonic() - began, chosen, stale=count(records, trials[0].experiment))
     digest = _verdict_digest(claim, sizes, 0, preset)
     store.write_verdict(claim.name, digest, _kept(row, [trial.digest for trial in trials], _source(claim)))
     return row
@@ -327,6 +348,7 @@ def _kept(row: Row, inputs: list[Any], source: str) -> dict[str, Any]:
         "source_hash": source,
         "seconds": row.seconds,
         "sizes": dict(row.changes),
+        "stale": row.stale,
         "inputs": inputs,
         "checked": time.time(),
     }

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from stairwise.lab import manifest, registry
-from stairwise.lab.config import Config, ConfigError, leaves, unknown_field
+from stairwise.lab.config import Config, ConfigError, find_leaf, leaves, unknown_field
 from stairwise.lab.contract import Claim, Experiment, Paper, Preset
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
+from stairwise.lab.stale import is_stale
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.words import flat, inner, seconds_of
 from stairwise.train.stage import STATUSES
@@ -156,7 +158,7 @@ class Filter:
             path, _, value = word.partition("=")
             if not path or not value:
                 raise ConfigError(f"where={word} must be written as field=value")
-            pairs.append((path, value))
+            pairs.append((path.replace("-", "_"), value))
         try:
             moment = None if since is None else datetime.fromisoformat(since).replace(tzinfo=UTC).timestamp()
         except ValueError:
@@ -211,19 +213,24 @@ class Filter:
             if path not in known:
                 raise ConfigError(f"where: {unknown_field(path, sorted(known))}")
 
-    def trial(self, record: StoredTrial) -> bool:
+    def trial(self, record: StoredTrial) -> StoredTrial | None:
+        """The trial as it is shown, where it is wanted."""
         if self.status not in (None, record.status) or (self.since or 0) > (started_of(record) or 0):
-            return False
-        if not self.where:
-            return True
-        config = {**flat(record.config_dict), "seed": record.seed, "arm": record.arm}
-        return all(path in config and _same(config[path], value) for path, value in self.where)
+            return None
+        known = shown(record)
+        config = {**flat(known.config_dict), "seed": known.seed, "arm": known.arm}
+        for path, value in self.where:
+            leaf = find_leaf(known.config, path) if isinstance(known.config, Config) else None
+            path = path if leaf is None else leaf.path
+            if path not in config or not _same(config[path], value):
+                return None
+        return known
 
     def runs(self, store: Store) -> list[StoredRun]:
         return self._last([run for run in store.runs() if self.run(run)])
 
     def trials(self, store: Store) -> list[StoredTrial]:
-        found = [record for record in store.survey(self.name) if self.trial(record)]
+        found = [known for record in store.survey(self.name) if (known := self.trial(record)) is not None]
         return found if self.last is None else self._last(sorted(found, key=lambda each: started_of(each) or 0))
 
     def _last(self, found: list[Any]) -> list[Any]:
@@ -235,8 +242,9 @@ def _same(value: Any, text: str) -> bool:
         return ",".join(map(str, value)) == text.replace(" ", "")
     if isinstance(value, bool):
         return str(value).lower() == text.lower()
-    with suppress(ValueError):
-        return isinstance(value, (int, float)) and float(text) == value
+    if isinstance(value, (int, float)):
+        with suppress(ValueError):
+            return float(text) == value
     return str(value) == text
 
 
@@ -278,6 +286,7 @@ def trial_line(record: StoredTrial) -> dict[str, Any]:
         "started": started_of(record),
         "seconds": seconds_of(record.run),
         "device": record.run.get("device"),
+        "stale": is_stale(record),
     }
 
 

@@ -9,6 +9,8 @@ from rich.text import Text
 
 from stairwise.lab.files import StoreError
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
+from stairwise.lab.stale import count, words
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report.listing import Filter, difference, run_data, runs_listing, trial_data
 from stairwise.report.terminal import (
@@ -39,6 +41,8 @@ def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
             *cells([moment(row["started"]), took, row["command"]]),
         )
     open_console().print(table if rows else Text(plain(f"no runs{_of(chosen)} in the store {store.root}")))
+    asked = {digest for row in rows for digest in row["trials"]}
+    _say_stale([record for record in store.glances(chosen.name) if record.digest in asked])
     _name_damaged(store)
 
 
@@ -58,7 +62,14 @@ def trials_table(store: Store, wanted: Filter | str | None = None) -> None:
         print_table(open_console(), columns, rows, right=("seed", "took"), wrap=("arm", "device"))
     else:
         open_console().print(Text(plain(f"no trials{_of(chosen)} in the store {store.root}")))
+    _say_stale(records)
     _name_damaged(store)
+
+
+def _say_stale(records: Sequence[StoredTrial]) -> None:
+    stale = count(records)
+    if stale:
+        open_console().print(Text(words(stale, len(records), "stairwise run --fresh runs them again")))
 
 
 def _name_damaged(store: Store) -> None:
@@ -75,6 +86,7 @@ def _of(chosen: Filter) -> str:
 
 def show(found: StoredTrial | StoredRun, store: Store, as_json: bool = False) -> None:
     """One trial: config, last measurements, arrays, how it was made. One run: its trials, and their measurements."""
+    found = shown(found) if isinstance(found, StoredTrial) else found
     data = trial_data(found) if isinstance(found, StoredTrial) else run_data(found, _records(found, store))
     if as_json:
         print_json(data)
@@ -87,11 +99,11 @@ def show(found: StoredTrial | StoredRun, store: Store, as_json: bool = False) ->
 def _records(found: StoredTrial | StoredRun, store: Store) -> list[StoredTrial]:
     """The trial itself, or the run's trials that are stored and undamaged."""
     if isinstance(found, StoredTrial):
-        return [found]
+        return [shown(found)]
     records = []
     for digest in found.trials:
         with suppress(StoreError):
-            records.append(store.read(digest))
+            records.append(shown(store.read(digest)))
     return records
 
 
@@ -100,6 +112,8 @@ def _show_trial(record: StoredTrial, data: Mapping[str, Any]) -> None:
     arm = f"  arm {record.arm}" if record.arm else ""
     heading(console, f"trial {record.digest}", f"{record.experiment}{arm}  seed {record.seed}")
     console.print(Text(plain(f"{record.status} {data['message']}")))
+    if data["stale"]:
+        console.print("made by other code than there is now")
     print_pairs(console, "config", flat(record.config_dict))
     print_pairs(console, "starts from", record.needs)
     print_pairs(console, "last measurements", {row["metric"]: number(row["median"], 6) for row in data["final"]})
@@ -150,7 +164,7 @@ def diff(a: StoredTrial | StoredRun, b: StoredTrial | StoredRun, store: Store, a
 def _name(found: StoredTrial | StoredRun) -> str:
     if isinstance(found, StoredRun):
         return f"run {found.id} {found.experiment} preset {found.preset}"
-    return f"trial {found.digest} {found.experiment} {found.arm} seed {found.seed}"
+    return f"trial {found.digest} {found.experiment} {shown(found).arm} seed {found.seed}"
 
 
 def _sides(console: Console, title: str, values: Mapping[str, Mapping[str, Any]]) -> None:

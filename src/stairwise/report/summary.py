@@ -9,6 +9,7 @@ from stairwise.lab.api import Result, Share
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.plan import Tally, tally
 from stairwise.lab.progress import for_terminal, watched
+from stairwise.lab.stale import is_stale, words
 from stairwise.lab.store import Store
 from stairwise.lab.stored import is_result
 from stairwise.report.listing import finals
@@ -19,15 +20,27 @@ MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have 
 
 
 def dry_run(
-    experiment: Experiment, preset: str, trials: Sequence[Trial], store: Store, as_json: bool, group: int | None = None
+    experiment: Experiment,
+    preset: str,
+    trials: Sequence[Trial],
+    store: Store,
+    as_json: bool,
+    group: int | None = None,
+    fresh: bool = False,
 ) -> int:
     """How many trials and programs, how many are stored, the memory they need, and what such a run cost last time."""
     from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
 
-    chosen, peek, asked = experiment.preset(preset), store.peeks(), Tally()
+    chosen, peek, asked, others = experiment.preset(preset), store.peeks(), Tally(), 0
 
     def stored(trial: Trial) -> bool:
-        return is_result(peek(trial))
+        nonlocal others
+        found = peek(trial)
+        if found is not None and is_stale(found, trial.experiment):
+            others += trial.experiment.name == experiment.name
+            if fresh:
+                return False
+        return is_result(found)
 
     def all_of_them() -> Iterator[Trial]:
         for trial in watched(trials, len(trials), "planning", for_terminal()):
@@ -42,6 +55,7 @@ def dry_run(
         "preset": preset,
         "trials": len(trials),
         "stored": len(trials) - sum(missing.count.values()),
+        "made by other code": others,
         "programs": len(missing.first),
         "group on a GPU": chosen.group,
         "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
@@ -110,15 +124,21 @@ def result(result: Result, seconds: float, as_json: bool, flags: str = "") -> No
     rows = final_metrics(result)
     statuses = [record.status for record in result.records]
     if as_json:
-        trials = [{"digest": r.digest, "arm": r.arm, "seed": r.seed, "status": r.status} for r in result.records]
-        found = {"experiment": result.experiment.name, "trials": trials, "final": rows, **result.share.as_dict()}
-        print_json(found)
+        columns = ("digest", "arm", "seed", "status")
+        trials = [
+            {name: getattr(record, name) for name in columns} | {"stale": is_stale(record, result.experiment)}
+            for record in result.records
+        ]
+        found = {"experiment": result.experiment.name, "stale": result.stale, "trials": trials, "final": rows}
+        print_json(found | result.share.as_dict())
         return
     print(f"{result.experiment.name}: {len(statuses)} trials in {seconds:.1f} s")
     for line in shared(result.share, len(statuses)):
         print(f"  {line}")
     for status in sorted(set(statuses) - {"finished"}):
         print(f"  {statuses.count(status)} {status}")
+    if result.stale:
+        print(f"  {words(result.stale, len(statuses))}")
     width = max((len(row["metric"]) for row in rows), default=0)
     arm = None
     for row in rows:

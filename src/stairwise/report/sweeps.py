@@ -10,6 +10,7 @@ from rich.text import Text
 
 from stairwise.lab.board import label
 from stairwise.lab.config import ConfigError
+from stairwise.lab.stale import words
 from stairwise.lab.sweep import Sweep
 from stairwise.lab.tidy import Litter
 from stairwise.report.summary import shared
@@ -46,10 +47,13 @@ def summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
     if as_json:
         chosen = None if best is None else best.digest
         data = {"experiment": result.experiment.name, "statuses": dict(result.statuses), "best": chosen}
-        print_json({**data, "trials": result.rows(), "seconds": seconds, **result.share.as_dict()})
+        found = {**data, "stale": result.stale, "trials": result.rows(), "seconds": seconds}
+        print_json(found | result.share.as_dict())
         return
     counts = ", ".join(f"{count} {status}" for status, count in sorted(result.statuses.items()))
     print(f"{result.experiment.name}: {len(result.records)} trials ({counts}) in {duration(seconds)}")
+    if result.stale:
+        print(f"  {words(result.stale, len(result.records))}")
     for line in shared(result.share, len(result.records)):
         print(f"  {line}")
     if best is not None:

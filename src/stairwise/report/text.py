@@ -67,6 +67,9 @@ def ledger_table(rows: Sequence[Row], details: bool = False) -> None:
     counts = counted([row.verdict.status for row in rows], STATUSES)
     said = ", ".join(f"{status} {count}" for status, count in counts.items())
     console.print(Text(f"{len(claims)} claim{'s' if len(claims) != 1 else ''}: {said or 'none'}", style="bold"))
+    stale = sum(row.stale > 0 for row in rows)
+    if stale:
+        console.print(f"stale {stale}: judged on trials that were made by other code; --run --fresh runs them again")
 
 
 def _shared_notes(rows: Sequence[Row]) -> dict[str, int]:
@@ -98,7 +101,7 @@ def _narrow_ledger(console: Console, rows: Sequence[Row], shared: Mapping[str, i
 
 
 def _status(row: Row) -> Text:
-    return Text(row.verdict.status, style=STYLES[row.verdict.status])
+    return Text(f"{row.verdict.status}{' (stale)' if row.stale else ''}", style=STYLES[row.verdict.status])
 
 
 def _measured(row: Row) -> list[Text]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab import registry
+from stairwise.lab import registry, stale
 from stairwise.lab.answers import QUESTIONS
 from stairwise.lab.contract import Experiment, Figure
 from stairwise.lab.progress import Silent
@@ -37,6 +37,7 @@ def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
     finally:
         progress.end()
     folder.close()
+    stale.warn(stale.count(held.records), len(held.records), "stairwise run --fresh runs them again")
     return out / FIRST
 
 

@@ -64,7 +64,6 @@ class Section:
     paper: Paper
     entries: Sequence[ledger.Entry]
     shown: list[Shown]
-    source_hash: str | None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -90,7 +89,6 @@ def write_pages(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], answ
             paper,
             held.entries(paper),
             [shown[each.name] for each in paper.experiments],
-            shelf.source_hashes(paper)[0],
         )
         for paper in held.papers
     ]
@@ -166,7 +164,7 @@ def _compare(folder: Folder, shown: dict[str, Shown]) -> str:
             "sets": [
                 {
                     "id": one.id,
-                    "label": one.label,
+                    "label": f"{one.label} ({one.stale} stale)" if one.stale else one.label,
                     "arms": [words.plain(arm) for arm in one.arms],
                     "metrics": each.metrics[one.id],
                 }

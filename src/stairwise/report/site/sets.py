@@ -1,5 +1,6 @@
 """Which of an experiment's trials belong together on its page: a complete preset, a run, or what is left over."""
 
+import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Any
 
 from stairwise.lab.contract import Experiment
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.stale import count
 from stairwise.lab.store import StoredRun
 from stairwise.report.words import device_of, distinct, flat, moment, plain, seconds_of, versions_of
 
@@ -23,6 +25,7 @@ class TrialSet:
     preset: str
     records: tuple[StoredTrial, ...]
     complete: bool = True
+    stale: int = 0  # trials that were made by other code than is installed
 
     @property
     def arms(self) -> list[str]:
@@ -55,11 +58,6 @@ class TrialSet:
     def started(self) -> str:
         """The day and minute at which the first of the trials was begun."""
         return min((moment(flat(record.run).get("timing.started")) for record in self.records), default="-")
-
-    def made_by_other_code(self, source_hash: str | None) -> int:
-        """How many of the trials say that they were made by code that is not the installed one."""
-        made = [record.run.get("source_hash") for record in self.records]
-        return sum(source_hash is not None and each is not None and each != source_hash for each in made)
 
     @property
     def config(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -96,7 +94,7 @@ def sets_of(experiment: Experiment, stored: Sequence[StoredTrial], runs: Sequenc
     if rest:
         label = f"{len(rest)} other trial{'s' if len(rest) > 1 else ''}"
         found.append(TrialSet("other", label, f"stairwise runs {experiment.name} --trials", "", rest, complete=False))
-    return found
+    return [dataclasses.replace(each, stale=count(each.records, experiment)) for each in found]
 
 
 def _presets(experiment: Experiment, stored: Mapping[str, StoredTrial]) -> list[TrialSet]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from stairwise.lab import provenance, registry
 from stairwise.lab.config import canonical
-from stairwise.lab.contract import Experiment, Paper, digest_of
+from stairwise.lab.contract import Claim, Experiment, Paper, digest_of
+from stairwise.lab.execute import source_hash
 from stairwise.lab.files import entries, storable
 from stairwise.lab.record import StoredTrial
+from stairwise.lab.shown import shown
 from stairwise.lab.store import Store, StoredRun
 from stairwise.report import ledger, words
 
@@ -36,7 +38,7 @@ class Shelf:
     def of(self, experiment: Experiment) -> list[StoredTrial]:
         """The experiment's trials that it could ask for as it is now, with typed configs."""
         typed = (self.typed(record, experiment) for record in self.by_experiment.get(experiment.name, []))
-        return [record for record in typed if record is not None]
+        return [shown(record, experiment) for record in typed if record is not None]
 
     def typed(self, record: StoredTrial, experiment: Experiment) -> StoredTrial | None:
         """As `StoredTrial.typed`; trials of one config, which differ in their seeds, share the work."""
@@ -54,11 +56,12 @@ class Shelf:
 
     def entries(self, paper: Paper) -> list[ledger.Entry]:
         """The paper's ledger."""
-        installed = source_hashes(paper)[1]
         by_claim: dict[str, list[ledger.Stored]] = {}
         for verdict in self.verdicts:
             by_claim.setdefault(verdict.claim, []).append(verdict)
-        return [ledger.entry(claim, by_claim.get(claim.name, []), installed) for claim in paper.claims]
+        return [
+            ledger.entry(claim, by_claim.get(claim.name, []), source_hashes(paper, claim)) for claim in paper.claims
+        ]
 
     @cached_property
     def foreign(self) -> list[tuple[str, int, str]]:
@@ -109,14 +112,14 @@ def read(store: Store) -> Shelf:
     )
 
 
-def source_hashes(paper: Paper) -> tuple[str | None, frozenset[str]]:
-    """The hash of the installed code behind trials, and with it that behind verdicts; none where it cannot be found."""
+def source_hashes(paper: Paper, claim: Claim) -> frozenset[str]:
+    """The hashes of the installed code behind a claim's verdict, and behind the trials that it is judged on."""
+    experiment = paper.experiment(claim.experiment) if claim.experiment else None
     try:
-        module = registry.package(paper.id)
-        trials, verdicts = provenance.source_hash(module), provenance.source_hash(module, claims=True)
-    except (KeyError, ValueError, OSError):
-        return None, frozenset()
-    return trials, frozenset({trials, verdicts})
+        judged = provenance.source_hash(claim.source.partition(":")[0])
+        return frozenset({judged, *([source_hash(experiment)] if experiment else [])})
+    except (ValueError, OSError):
+        return frozenset()
 
 
 def fingerprint(record: StoredTrial) -> list[Any]:
