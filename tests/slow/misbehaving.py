@@ -45,22 +45,22 @@ def walk(config: Walk):
 
     from stairwise.train.stage import Stage, every
 
-    def tick(numbers, state, key, t):
+    def tick(trial, state, key, t):
         noise = jax.random.normal(key, (3,), dtype=jnp.float32)
-        place = state + numbers["rate"] * (noise - jnp.sin(state))
-        return jnp.where((numbers["fault"] == 1) & (t > 50), jnp.nan, place)
+        place = state + trial.config.rate * (noise - jnp.sin(state))
+        return jnp.where((trial.config.fault == 1) & (t > 50), jnp.nan, place)
 
-    def finish(numbers, state, key):
-        jax.debug.callback(complain, numbers["fault"])
+    def finish(trial, state, key):
+        jax.debug.callback(complain, trial.config.fault)
         return None, {"place": state}
 
     return [
         Stage(
             "walk",
-            init=lambda numbers, carry, key: jnp.zeros((3,), dtype=jnp.float32),
+            init=lambda trial, carry, key: jnp.zeros((3,), dtype=jnp.float32),
             tick=tick,
             max_ticks=config.steps,
-            measure=lambda numbers, state, key, t: {"loss": jnp.sum(jnp.abs(state))},
+            measure=lambda trial, state, key, t: {"loss": jnp.sum(jnp.abs(state))},
             measure_at=every(100, config.steps),
             finish=finish,
             when=at_the_gate,

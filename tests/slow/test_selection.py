@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stairwise as sw
-from stairwise.lab.config import split, update
+from stairwise.lab.config import structure, update
 from stairwise.lab.store import Store
 from stairwise.papers.selection.presets import QUICK
 from stairwise.papers.selection.train import online
@@ -55,10 +55,9 @@ def test_the_table_holds_every_measurement_of_every_trial(quick):
 
 def test_a_real_trial_alone_and_in_a_group_of_eight_see_the_same_data_and_go_the_same_way():
     config = update(QUICK, {"steps": 400, "measure_every": 20, "test_lengths": "30", "test_sparsities": "4"})
-    static, numbers = split(config)
-    members = [Member(seed, numbers) for seed in range(8)]
-    alone = Program(online(static)).run(members[5:6])[0]
-    group = Program(online(static), width=8).run(members)[5]
+    members = [Member(seed, config) for seed in range(8)]
+    alone = Program(online(structure(config))).run(members[5:6])[0]
+    group = Program(online(structure(config)), width=8).run(members)[5]
     assert (alone.step, alone.name, alone.status) == (group.step, group.name, group.status)
     first = [
         i for i, (step, name) in enumerate(zip(alone.step, alone.name, strict=True)) if step <= 20 and "loss" in name

@@ -1,6 +1,7 @@
 """The training loop: the same bits whatever the chunks, the measuring points, the companions and the interruptions."""
 
 import re
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -8,8 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.train.loop import Hooks, Interrupted, Member, Program
+from stairwise.lab.config import Config, option
+from stairwise.train.keys import role_key
+from stairwise.train.loop import Hooks, Interrupted, Member, Program, RunningTrial
 from stairwise.train.stage import Stage, every, pack, unpack
+
+
+@dataclass(frozen=True)
+class Walking(Config):
+    rate: float = option(0.3, "step size", above=0.0, numeric=True)
+    shift: float = option(0.0, "where a walk starts", numeric=True)
+
+
+@dataclass(frozen=True)
+class Repeated(Config):
+    times: int = option(2, "walks", low=1)
+    walk: Walking = option(Walking(), "each of them")
 
 
 class Walk(NamedTuple):
@@ -20,16 +35,16 @@ class Walk(NamedTuple):
 def walk_stage(steps=60, measure_every=10, name="walk", goal=None, width=3, **more):
     """A random walk with a learned mean: enough arithmetic for a wrong bit to show."""
 
-    def init(numbers, carry, key):
+    def init(trial, carry, key):
         start = jnp.zeros((width,), dtype=jnp.float32) if carry is None else carry
-        return Walk(start + numbers["shift"], jnp.zeros((width,), dtype=jnp.float32))
+        return Walk(start + trial.config.shift, jnp.zeros((width,), dtype=jnp.float32))
 
-    def tick(numbers, state, key, t):
+    def tick(trial, state, key, t):
         noise = jax.random.normal(key, (width,), dtype=jnp.float32)
-        place = state.place + numbers["rate"] * (noise - jnp.sin(state.place))
+        place = state.place + trial.config.rate * (noise - jnp.sin(state.place))
         return Walk(place, state.mean + (place - state.mean) / (t + 1))
 
-    def measure(numbers, state, key, t):
+    def measure(trial, state, key, t):
         probe = jax.random.normal(key, (), dtype=jnp.float32)
         return {"mean": jnp.sum(state.mean), "probe": probe, "place": state.place[0]}
 
@@ -40,8 +55,8 @@ def walk_stage(steps=60, measure_every=10, name="walk", goal=None, width=3, **mo
         max_ticks=steps,
         measure=measure,
         measure_at=every(measure_every, steps),
-        done=None if goal is None else lambda numbers, state: jnp.abs(state.place[0]) > goal,
-        finish=lambda numbers, state, key: (
+        done=None if goal is None else lambda trial, state: jnp.abs(state.place[0]) > goal,
+        finish=lambda trial, state, key: (
             state.place,
             {"place": state.place, "key": jax.random.bits(key, (), dtype=jnp.uint32)},
         ),
@@ -49,7 +64,7 @@ def walk_stage(steps=60, measure_every=10, name="walk", goal=None, width=3, **mo
     )
 
 
-NUMBERS = {"rate": 0.3, "shift": 0.0}
+CONFIG = Walking()
 
 
 def rows(outcome, only=None):
@@ -60,8 +75,8 @@ def rows(outcome, only=None):
     ]
 
 
-def run(stages, seeds=(0,), width=1, hooks=None, numbers=NUMBERS):
-    return Program(stages, width).run([Member(seed, numbers) for seed in seeds], hooks)
+def run(stages, seeds=(0,), width=1, hooks=None, config=CONFIG):
+    return Program(stages, width).run([Member(seed, config) for seed in seeds], hooks)
 
 
 def chunked(size):
@@ -129,7 +144,7 @@ class Breaking(Hooks):
 @pytest.mark.parametrize("width", [1, 4])
 def test_a_resumed_run_equals_the_uninterrupted_one_wherever_it_was_cut(width):
     stages = [walk_stage(goal=2.5), walk_stage(name="second", steps=33, measure_every=11)]
-    program, members = Program(stages, width), [Member(seed, NUMBERS) for seed in range(width)]
+    program, members = Program(stages, width), [Member(seed, CONFIG) for seed in range(width)]
     whole = program.run(members, chunked(7))
     cuts = 0
     for chunks in range(0, 16, 3):
@@ -164,13 +179,13 @@ def test_a_trial_that_never_gets_there_is_censored():
 
 
 def test_a_nan_is_recorded_and_leaves_companions_alone():
-    def poison(numbers, state, key, t):
-        bad = (t == 25) & (numbers["seed"] == 1)
-        moved = walk_stage().tick(numbers, state, key, t)
+    def poison(trial, state, key, t):
+        bad = (t == 25) & (trial.seed == 1)
+        moved = walk_stage().tick(trial, state, key, t)
         return moved._replace(place=jnp.where(bad, jnp.nan, moved.place))
 
     stage = walk_stage()
-    broken = Stage(**{**stage.__dict__, "tick": poison})
+    broken = replace(stage, tick=poison)
     group = run([broken, walk_stage(name="after")], seeds=(0, 1, 2), width=3)
     assert [outcome.status for outcome in group] == ["finished", "singular", "finished"]
     assert re.fullmatch(r"place was at most \d\.\d+ and became NaN at tick 26 of stage walk", group[1].message)
@@ -182,10 +197,10 @@ def growing(tick):
     """A stage whose state is one number, `x`, and another, `still`, that nothing happens to."""
     return Stage(
         "grow",
-        init=lambda numbers, carry, key: {"x": jnp.float32(2.0), "still": jnp.float32(5.0)},
-        tick=lambda numbers, state, key, t: {**state, "x": tick(state["x"], t)},
+        init=lambda trial, carry, key: {"x": jnp.float32(2.0), "still": jnp.float32(5.0)},
+        tick=lambda trial, state, key, t: {**state, "x": tick(state["x"], t)},
         max_ticks=60,
-        measure=lambda numbers, state, key, t: {"x": state["x"]},
+        measure=lambda trial, state, key, t: {"x": state["x"]},
         measure_at=(0, 50, 60),
     )
 
@@ -212,7 +227,7 @@ def test_a_status_says_how_the_state_stopped_being_finite(ending, chunk):
 
 
 def test_a_stage_that_begins_with_a_nan_says_so():
-    stage = Stage(**{**growing(lambda x, t: x).__dict__, "init": lambda numbers, carry, key: {"x": jnp.float32("nan")}})
+    stage = Stage(**{**growing(lambda x, t: x).__dict__, "init": lambda trial, carry, key: {"x": jnp.float32("nan")}})
     outcome = run([stage])[0]
     assert (outcome.status, outcome.message) == ("singular", "x was NaN at tick 0 of stage grow")
 
@@ -241,19 +256,62 @@ def test_the_next_stage_starts_where_the_last_one_ended_and_can_be_skipped():
 
 def test_upstream_arrays_reach_the_first_stage():
     start = np.array([1.0, 2.0, 3.0], dtype=np.float32)
-    outcome = Program([walk_stage(steps=0)]).run([Member(0, NUMBERS, start)])[0]
+    outcome = Program([walk_stage(steps=0)]).run([Member(0, CONFIG, start)])[0]
     np.testing.assert_array_equal(outcome.arrays["walk/place"], start)
 
 
-def test_numbers_are_traced_so_one_program_compiles_once():
+def test_numeric_fields_are_traced_so_one_program_compiles_once():
     program = Program([walk_stage()])
     for seed, rate in ((0, 0.1), (1, 0.2), (2, 0.3)):
-        program.run([Member(seed, {"rate": rate, "shift": 0.5})], chunked(seed + 3))
+        program.run([Member(seed, Walking(rate, 0.5))], chunked(seed + 3))
     assert program.stages[0].advance._cache_size() == 1
 
 
+def test_members_of_a_group_have_each_their_own_numbers():
+    rates = (0.1, 0.2, 0.3)
+    group = Program([walk_stage()], 3).run([Member(0, Walking(rate)) for rate in rates])
+    for rate, one in zip(rates, group, strict=True):
+        alone = run([walk_stage()], config=Walking(rate))[0]
+        np.testing.assert_allclose(one.value, alone.value, rtol=1e-5, atol=1e-6)
+    assert len({one.last("place") for one in group}) == 3
+
+
+@pytest.mark.parametrize("config", [CONFIG, tuple(CONFIG.__dict__.values()), None])
+def test_a_config_is_any_pytree(config):
+    seen = []
+    init = lambda trial, carry, key: seen.append(trial.config) or jnp.float32(0)  # noqa: E731
+    Program([Stage("look", init, lambda trial, state, key, t: state, 1)]).run([Member(0, config)])
+    assert jax.tree.structure(seen[0]) == jax.tree.structure(config)
+    assert all(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(seen[0]))
+
+
+def test_a_stage_on_a_part_of_the_config_runs_as_on_the_part_alone():
+    snapshots = {"snapshot": lambda trial, state: {"rate": trial.config.rate}, "snapshot_at": (0, 20)}
+    stage = walk_stage(goal=1.0, **snapshots)
+    whole = run([stage.on(lambda config: config.walk)], seeds=(4,), config=Repeated(walk=Walking(0.2, 0.1)))[0]
+    assert_same(whole, run([stage], seeds=(4,), config=Walking(0.2, 0.1))[0])
+    assert whole.arrays["walk/rate@20"] == np.float32(0.2)
+
+
+def test_a_stage_on_a_part_keeps_what_it_lacks_and_what_needs_no_trial():
+    bare = Stage("bare", lambda trial, carry, key: trial.config.rate, lambda trial, state, key, t: state, 3)
+    there = bare.on(lambda config: config.walk)
+    assert (there.name, there.max_ticks) == ("bare", 3)
+    assert (there.measure, there.snapshot, there.done, there.finish, there.when) == (None,) * 5
+    assert there.init(RunningTrial(Repeated(), 0), None, None) == 0.3
+
+
+def test_the_key_of_a_role_is_the_seeds_inside_and_outside_of_a_program():
+    trial = RunningTrial(CONFIG, jnp.uint32(7))
+    own = jax.random.key_data(role_key(7, "pool"))
+    assert (jax.random.key_data(trial.key("pool")) == own).all()
+    assert (jax.random.key_data(jax.jit(lambda trial: trial.key("pool"))(trial)) == own).all()
+    assert not (jax.random.key_data(trial.key("test")) == own).all()
+    assert not (jax.random.key_data(RunningTrial(CONFIG, jnp.uint32(8)).key("pool")) == own).all()
+
+
 def test_snapshots_are_kept_at_their_ticks_only():
-    stage = walk_stage(snapshot=lambda numbers, state: {"mean": state.mean}, snapshot_at=(0, 17, 60))
+    stage = walk_stage(snapshot=lambda trial, state: {"mean": state.mean}, snapshot_at=(0, 17, 60))
     outcome = run([stage])[0]
     assert sorted(name for name in outcome.arrays if "@" in name) == ["walk/mean@0", "walk/mean@17", "walk/mean@60"]
     assert 17 not in outcome.step
@@ -282,14 +340,14 @@ def test_outcomes_survive_packing():
 )
 def test_a_stage_refuses_ticks_that_cannot_be(change, message):
     with pytest.raises(ValueError, match=message):
-        Stage(**{**walk_stage().__dict__, **change})
+        replace(walk_stage(), **change)
 
 
 def test_memory_does_not_grow_with_the_number_of_steps():
     import resource
 
     program = Program([walk_stage(steps=400_000, measure_every=100_000)])
-    program.run([Member(0, NUMBERS)], chunked(1000))
+    program.run([Member(0, CONFIG)], chunked(1000))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    program.run([Member(1, NUMBERS)], chunked(1000))
+    program.run([Member(1, CONFIG)], chunked(1000))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 5_000  # kilobytes

@@ -1,5 +1,7 @@
 """Schemes: curricula, mixtures, finite data, self-labelling, accumulated steps and trainable masks do what they say."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,8 +38,12 @@ COMMON = {
 }
 
 
-def fit(stages, seed=0, numbers=None):
-    return Program(stages).run([Member(seed, numbers or {})])[0]
+class Rated(NamedTuple):
+    rate: float
+
+
+def fit(stages, seed=0, config=None):
+    return Program(stages).run([Member(seed, config)])[0]
 
 
 def test_micro_batches_accumulate_the_gradient_of_the_large_batch():
@@ -48,8 +54,8 @@ def test_micro_batches_accumulate_the_gradient_of_the_large_batch():
 
 
 def test_a_traced_learning_rate_equals_a_constant_one():
-    traced = {**COMMON, "optimizer": lambda numbers: optax.sgd(numbers["rate"])}
-    a = fit([online(sample=sample, steps=20, **traced)], numbers={"rate": 0.1})
+    traced = {**COMMON, "optimizer": lambda config: optax.sgd(config.rate)}
+    a = fit([online(sample=sample, steps=20, **traced)], config=Rated(0.1))
     b = fit([online(sample=sample, steps=20, **COMMON)])
     assert_close(a.arrays["train/0"], b.arrays["train/0"], 1e-6)
 

@@ -5,12 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
 from stairwise.papers.composition import encoder, threshold, train
 from stairwise.papers.composition.config import Descent, Encoder, Hardness, Task, Threshold, Values
 from stairwise.papers.composition.figures.sweeps import signs
 from stairwise.papers.composition.hardness import gradient_variance
-from stairwise.train.loop import Member, Program
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow
 
@@ -18,8 +17,7 @@ pytestmark = pytest.mark.slow
 def test_the_first_layers_signal_has_the_sign_that_the_value_matrix_predicts():
     values = Values(free=True, scale=0.0, noise=1.0)
     config = Descent(task=Task(4, 4), stages=1, values=values, samples=32_768, block=4096, rate=3e4, test_sequences=2)
-    static, numbers = split(config)
-    found = Program(train.descent(static)).run([Member(0, numbers)])[0]
+    found = run(train.descent, config)
     predicted = signs(found.arrays["exact/value1"], 4)
     gradient = found.arrays["exact/key_query1"][0, 0].reshape(4, 4, 4, 4)
     hidden = found.arrays["exact/hidden"]
@@ -31,8 +29,7 @@ def test_the_first_layers_signal_has_the_sign_that_the_value_matrix_predicts():
 
 
 def test_sharing_positions_never_hurts_and_the_margins_near_their_population_value():
-    static, numbers = split(Threshold(task=Task(4, 5), block=1024, looks=(8.0, 400.0)))
-    found = Program(threshold.threshold(static)).run([Member(0, numbers)])[0]
+    found = run(threshold.threshold, Threshold(task=Task(4, 5), block=1024, looks=(8.0, 400.0)))
     assert found.last("wrong") == found.last("wrong shared") == 0
     for layer in (2, 3):
         assert found.last(f"margin layer {layer} shared") >= found.last(f"margin layer {layer}")
@@ -40,12 +37,11 @@ def test_sharing_positions_never_hurts_and_the_margins_near_their_population_val
 
 
 def test_the_pool_of_the_encoder_is_fixed_and_its_hops_take_turns():
-    config = Encoder(task=Task(2, 3), hops=(1, 2), test_hops=(1, 2))
-    numbers = {"seed": jnp.uint32(0)}
-    task = encoder.task_of(config, numbers)
+    trial = running(Encoder(task=Task(2, 3), hops=(1, 2), test_hops=(1, 2)))
+    task = encoder.task_of(trial)
     for number in range(4):
-        lesson = encoder.training_lesson(config, numbers, task, jnp.int32(number))
-        again = encoder.training_lesson(config, numbers, task, jnp.int32(number))
+        lesson = encoder.training_lesson(trial, task, jnp.int32(number))
+        again = encoder.training_lesson(trial, task, jnp.int32(number))
         assert lesson.tokens.tolist() == again.tokens.tolist()
         sequence = lesson.tokens[1:].reshape(2, 3)
         hops = 1 + number % 2

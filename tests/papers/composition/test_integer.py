@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.composition import integer, rules, train
 from stairwise.papers.composition.config import Descent, Task
 from stairwise.papers.composition.constructions import any_blocks
@@ -70,11 +70,16 @@ TINY = Descent(task=Task(2, 3), samples=4096, block=1024, rate=5e3, test_sequenc
 @pytest.fixture(scope="module")
 def tiny_programs():
     """The two paths, each compiled once."""
-    return {path: Program(train.descent(split(replace(TINY, path=path))[0])) for path in ("exact", "integer")}
+    return {path: Program(train.descent(structure(replace(TINY, path=path)))) for path in ("exact", "integer")}
+
+
+def both_paths(programs, config):
+    """What a trial leaves behind, by counts and by autodiff."""
+    return [programs[path].run([Member(0, replace(config, path=path))])[0] for path in ("integer", "exact")]
 
 
 def test_both_paths_of_algorithm_1_find_the_same_weights(tiny_programs):
-    counted, plain = (tiny_programs[path].run([Member(0, split(TINY)[1])])[0] for path in ("integer", "exact"))
+    counted, plain = both_paths(tiny_programs, TINY)
     assert set(counted.stage) == {"integer"}
     for layer in (1, 2):
         assert_close(counted.arrays[f"integer/key_query{layer}"], plain.arrays[f"exact/key_query{layer}"], 1e-4)
@@ -82,8 +87,7 @@ def test_both_paths_of_algorithm_1_find_the_same_weights(tiny_programs):
 
 
 def test_the_guard_hands_over_to_autodiff_where_a_layer_below_leaks(tiny_programs):
-    numbers = split(replace(TINY, rate=50.0))[1]
-    found, plain = (tiny_programs[path].run([Member(0, numbers)])[0] for path in ("integer", "exact"))
+    found, plain = both_paths(tiny_programs, replace(TINY, rate=50.0))
     taken = {stage: value for stage, name, value in zip(found.stage, found.name, found.value, strict=True)
              if name == "steps taken"}  # fmt: skip
     # the first layer has nothing below; its readout already builds on it

@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
 from stairwise.papers.composition import train
 from stairwise.papers.composition.config import Descent, Task
 from stairwise.papers.composition.microscope import attention
-from stairwise.train.loop import Member, Program
 from tests.papers.records import HandMade
+from tests.trials import run
 
 CONFIG = Descent(task=Task(2, 3), samples=4096, block=2048, rate=3e4, test_sequences=2)
 
 
 @pytest.fixture(scope="module")
 def trained() -> HandMade:
-    static, numbers = split(CONFIG)
-    return HandMade.of(CONFIG, Program(train.descent(static)).run([Member(0, numbers)])[0])
+    return HandMade.of(CONFIG, run(train.descent, CONFIG))
 
 
 def test_every_step_is_a_frame_and_the_last_one_looks_where_the_theory_says(trained):

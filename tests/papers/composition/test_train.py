@@ -9,13 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
 from stairwise.papers.composition import rules, train
 from stairwise.papers.composition.config import Descent, Task
 from stairwise.papers.composition.model import untrained
 from stairwise.papers.composition.task import Composition, draw_hidden
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
+from tests.trials import run
 
 pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
 
@@ -23,8 +22,7 @@ SMALL = Descent(task=Task(4, 4), samples=8192, block=1024, rate=3e4, test_sequen
 
 
 def outcome(config, seed=0):
-    static, numbers = split(config)
-    return Program(train.descent(static)).run([Member(seed, numbers)])[0]
+    return run(train.descent, config, seed)
 
 
 def series(outcome, name):

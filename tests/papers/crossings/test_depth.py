@@ -7,16 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split, update
+from stairwise.lab.config import ConfigError, update
 from stairwise.papers.composition.train import task_of
 from stairwise.papers.crossings import depth
 from stairwise.papers.crossings.depth import CHAIN, DEPTH, HARDEST, Solver, runs, train
-from stairwise.train.loop import Member, Program
 from tests.papers.records import HandMade
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow  # most of them compile a network
-
-NUMBERS = {"seed": jnp.uint32(4), "decoder.std": jnp.float32(0.1), "rate": jnp.float32(1e-3)}
 
 
 def test_depth_has_a_layer_for_each_doubling_and_one_for_a_hop_and_labels_every_position():
@@ -28,21 +26,21 @@ def test_depth_has_a_layer_for_each_doubling_and_one_for_a_hop_and_labels_every_
 @pytest.mark.parametrize("solver", ["chain", "depth"])
 def test_operations_are_those_that_the_compiler_counts(solver):
     config = Solver(solver=solver, batch=4)
+    trial = running(config)
     step = train.chain_loss if solver == "chain" else train.depth_loss
     make = train.make_decoder if solver == "chain" else train.make_encoder
 
     def gradient(model, number):
-        return jax.grad(lambda model: step(config, NUMBERS, model, number))(model)
+        return jax.grad(lambda model: step(trial, model, number))(model)
 
-    shapes = jax.eval_shape(lambda: make(config, NUMBERS))
+    shapes = jax.eval_shape(lambda: make(trial))
     counted = jax.jit(gradient).lower(shapes, jnp.int32(0)).compile().cost_analysis()["flops"]
     # softmax, norms and GELU come on top of the products
     assert 1.0 <= counted / (config.batch * config.operations) <= 1.3
 
 
 def test_one_layer_learns_two_steps_and_stops_at_its_first_success():
-    static, numbers = split(update(Solver(), {"task.blocks": 2, "task.alphabet": 3, "look": 40}))
-    outcome = Program(train.training(static)).run([Member(0, numbers)])[0]
+    outcome = run(train.training, update(Solver(), {"task.blocks": 2, "task.alphabet": 3, "look": 40}))
     assert outcome.status == "reached"
     assert outcome.last("accuracy") >= 0.95
     assert outcome.last("hit") == outcome.step[-1]
@@ -50,11 +48,12 @@ def test_one_layer_learns_two_steps_and_stops_at_its_first_success():
 
 def test_a_sequence_is_asked_for_one_hop_at_every_position():
     config = Solver(solver="depth")
-    maps = task_of(config.task, NUMBERS)
+    trial = running(config, seed=4)
+    maps = task_of(config.task, trial)
 
     @jax.jit
     def ask(kind):
-        return train.asked(config, NUMBERS, kind, jax.random.key(2))
+        return train.asked(trial, kind, jax.random.key(2))
 
     for kind, hops in enumerate(config.hops):
         tokens, labels = ask(jnp.int32(kind))

@@ -15,6 +15,7 @@ from stairwise.papers.lego.rollout import roll_out
 from stairwise.papers.lego.train import batch_loss, make_decoder, make_task, weights
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
+from tests.trials import running
 
 pytestmark = pytest.mark.slow  # most of them compile a network
 
@@ -54,22 +55,21 @@ def test_tellings_agree_and_are_right_as_often_as_the_formulas_say(tellings):
 
 def test_training_draws_from_the_kept_chains_alone_and_stands_still_where_there_are_none():
     base = Practical(Task("S3", 6, 2), Shape(width=8), test_lengths=(2, 4), keep_weights=True)
-    config = Filtered(base=base, length=4, pool=6, batch=3, steps=5)
-    numbers = {"seed": jnp.uint32(2), "noise": jnp.float32(0.0), "systematic": jnp.array(False), "filter": jnp.array(1)}
-    numbers |= {"learning_rate": jnp.float32(1e-3), "final_rate": jnp.float32(1.0)}
-    key, zero = jax.random.key(3), jnp.int32(0)
+    rates = {"learning_rate": 1e-3, "final_rate": 1.0}
+    config = Filtered(base=base, length=4, pool=6, batch=3, steps=5, noise=0.0, systematic=False, filter=True, **rates)
+    trial, key, zero = running(config, seed=2), jax.random.key(3), jnp.int32(0)
 
     @jax.jit
     def run():
         model = make_decoder(base, jax.random.key(0))
         kept = {f"train/{name}": leaf for name, leaf in weights(model).items()}
-        state = train.init(config, TASK, numbers, {"base": kept}, key)
-        chain = TASK.sample(jax.random.fold_in(train.pool_key(numbers), 4))
+        state = train.init(TASK, trial, {"base": kept}, key)
+        chain = TASK.sample(jax.random.fold_in(train.pool_key(trial), 4))
         own = roll_out(model, TASK.predicates(chain), TASK.answers(chain)[0], 4)
         only = state._replace(kept=jnp.arange(6) == 4)
         alone = batch_loss(base, key, TASK.bootstrapped(chain, own)[None], model)
-        none = train.tick(config, TASK, numbers, state._replace(kept=jnp.zeros(6, dtype=bool)), key, zero)
-        return model, state, own, train.tick(config, TASK, numbers, only, key, zero), alone, none
+        none = train.tick(TASK, trial, state._replace(kept=jnp.zeros(6, dtype=bool)), key, zero)
+        return model, state, own, train.tick(TASK, trial, only, key, zero), alone, none
 
     model, state, own, moved, alone, none = run()
     np.testing.assert_array_equal(state.learner.labels[4], own)

@@ -5,15 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split, update
+from stairwise.lab.config import ConfigError, update
 from stairwise.papers.crossings import positions
 from stairwise.papers.crossings.positions import EXPERIMENT, Told, kind, train
 from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.train import make_task
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow  # most of them compile a network
 
@@ -21,11 +21,8 @@ SMALL = Told(lego=Practical(Task("C3", 9, 2), Shape(width=8), test_lengths=(2, 4
 
 
 def codes(purpose: str, sentences: int, **changes) -> np.ndarray:
-    config = update(SMALL, changes)
-    numbers = {"seed": jnp.uint32(3)} | {name: jnp.asarray(value) for name, value in split(config)[1].items()}
-    return np.asarray(
-        jax.vmap(lambda n: train.codes_of(config, numbers, purpose, n))(jnp.arange(sentences, dtype=jnp.int32))
-    )
+    trial = running(update(SMALL, changes), seed=3)
+    return np.asarray(jax.vmap(lambda n: train.codes_of(trial, purpose, n))(jnp.arange(sentences, dtype=jnp.int32)))
 
 
 def test_codes_are_signs_as_large_as_a_learned_table_on_the_last_half_of_the_width():
@@ -84,8 +81,7 @@ def test_bad_configs_are_refused_by_name():
 def test_a_decoder_learns_to_ignore_codes_that_are_never_the_same():
     changes = {"lego.model.width": 32, "lego.lessons.steps": 500, "lego.lessons.learning_rate": 5e-3, "places": "any"}
     config = update(SMALL, changes | {"lego.lessons.batch": 32, "lego.test_sequences": 100})
-    static, numbers = split(config)
-    outcome = Program(train.training(static)).run([Member(0, numbers)])[0]
+    outcome = run(train.training, config)
     assert outcome.last("exact 2") >= 0.9
     assert outcome.last("exact 4") >= 0.5
 

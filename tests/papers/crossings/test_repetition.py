@@ -1,13 +1,14 @@
 """Facts about prompts and chains of three tasks, about pools, and how the hypotheses on repetition are judged."""
 
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split, update
+from stairwise.lab.config import ConfigError, update
 from stairwise.papers.composition.config import Task as CompositionTask
 from stairwise.papers.composition.train import task_of
 from stairwise.papers.crossings import chains, repetition
@@ -18,15 +19,16 @@ from stairwise.papers.parity_cot.config.task import Task as ParityTask
 from stairwise.papers.parity_cot.config.training import Decoder
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
+from tests.trials import running
 
 pytestmark = pytest.mark.slow  # most of them compile a network
 
-NUMBERS = {"seed": jnp.uint32(5)}
+TRIAL = running(Repeated(), seed=5)
 KEY = jax.random.key(1)
 
 
 def test_the_chain_of_a_parity_ends_in_the_sum_of_its_secret_bits():
-    prompt, answers = chains.parity(ParityTask(inputs=6, size=3, secret=(0, 2, 5)), NUMBERS)(KEY)
+    prompt, answers = chains.parity(ParityTask(inputs=6, size=3, secret=(0, 2, 5)), TRIAL)(KEY)
     bits = np.asarray(prompt[:6])
     assert prompt[6] == 0
     np.testing.assert_array_equal(answers, np.cumsum(bits[[0, 2, 5]]) % 2)
@@ -34,15 +36,15 @@ def test_the_chain_of_a_parity_ends_in_the_sum_of_its_secret_bits():
 
 def test_the_chain_of_a_composition_is_the_way_of_its_letter():
     task = CompositionTask(blocks=4, alphabet=3)
-    prompt, answers = chains.composition(task, NUMBERS)(KEY)
+    prompt, answers = chains.composition(task, TRIAL)(KEY)
     sequence, letter = prompt[:-1].reshape(4, 3), int(prompt[-1])
-    maps = task_of(task, NUMBERS)
+    maps = task_of(task, TRIAL)
     np.testing.assert_array_equal(answers, [maps.hop_by_doubling(sequence, hops)[0, letter] for hops in range(1, 5)])
 
 
 def test_the_chain_of_lego_is_its_values_after_the_predicates_in_order():
     task = LegoTask("S3", 6, 3)
-    prompt, answers = chains.lego(task, NUMBERS)(KEY)
+    prompt, answers = chains.lego(task, TRIAL)(KEY)
     lego = make_task(task)
     _, action, value = lego.starts
     told = prompt[:9].reshape(3, 3)
@@ -62,16 +64,16 @@ def test_a_pool_of_one_trains_on_one_example_and_fresh_data_begin_with_it():
     config = Repeated(
         task="lego", every_step=True, lego=LegoTask("C3", 4, 2), decoder=Decoder(width=8, heads=1), batch=3, pool=1
     )
-    numbers = {name: jnp.asarray(value) for name, value in split(config)[1].items()} | NUMBERS
+    trial, without_pool = running(config, seed=5), running(replace(config, pool=0), seed=5)
 
     @jax.jit
     def losses():
-        model = train.initial(config, numbers)
-        first = train.examples(config, numbers, "pool", jnp.zeros(1, dtype=jnp.int32))
-        fresh = train.examples(config, numbers, "pool", jnp.arange(3, dtype=jnp.int32))
+        model = train.initial(trial)
+        first = train.examples(trial, "pool", jnp.zeros(1, dtype=jnp.int32))
+        fresh = train.examples(trial, "pool", jnp.arange(3, dtype=jnp.int32))
         zero = jnp.int32(0)
-        repeated = train.batch_loss(config, numbers, model, zero)
-        new = train.batch_loss(config, numbers | {"pool": jnp.int32(0)}, model, zero)
+        repeated = train.batch_loss(trial, model, zero)
+        new = train.batch_loss(without_pool, model, zero)
         return repeated, chains.loss(model, first), new, chains.loss(model, fresh)
 
     repeated, one, new, three = losses()

@@ -7,17 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split
+from stairwise.lab.config import ConfigError
 from stairwise.papers.crossings import retrieval
 from stairwise.papers.crossings.retrieval import Tracking, runs, train
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow  # most of them compile a network
 
 CONFIG = Tracking(length=3, names=14, width=8, heads=2, batch=4, look=4, budget=8, test=4)
-NUMBERS = {"seed": jnp.uint32(5), "rate": jnp.float32(1e-3)}
+SEED = 5
 TASK = train.task_of(CONFIG, 3)
 
 
@@ -29,18 +29,18 @@ def bits_and_values(told: train.Sentence) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("length", [3, 6])
 def test_by_place_the_answers_add_the_bits_at_the_secret_places(length):
     config = replace(CONFIG, retrieval="place")
-    secret = np.asarray(train.secret_places(config, NUMBERS))
+    secret = np.asarray(train.secret_places(running(config, SEED)))
     assert sorted(set(secret.tolist())) == sorted(secret.tolist())
     assert (secret[:3] < 6).all()
     assert (secret[3:] >= 6).all()
-    told = train.sentence(config, NUMBERS, jax.random.key(length), length)
+    told = train.sentence(running(config, SEED), jax.random.key(length), length)
     bits, values = bits_and_values(told)
     assert (values == (values[0] + np.cumsum([0, *bits[secret[:length]]])) % 2).all()
     assert np.asarray(told.places)[2 * length :].tolist() == list(range(12, 13 + length))
 
 
 def test_by_name_the_answers_add_the_bits_of_the_clauses_that_name_the_variables():
-    told = train.sentence(CONFIG, NUMBERS, jax.random.key(0), 3)
+    told = train.sentence(running(CONFIG, SEED), jax.random.key(0), 3)
     bits, values = bits_and_values(told)
     clauses, names = np.asarray(told.clauses), np.asarray(told.answers)[:, 3]
     assert len(clauses) == 6
@@ -53,8 +53,8 @@ def test_by_name_the_answers_add_the_bits_of_the_clauses_that_name_the_variables
 def test_by_name_the_order_of_the_clauses_does_not_matter_and_by_place_it_does():
     for kind, moved in (("name", False), ("place", True)):
         config = replace(CONFIG, retrieval=kind)
-        model = train.initial(config, NUMBERS)
-        told = train.sentence(config, NUMBERS, jax.random.key(2), 3)
+        model = train.initial(running(config, SEED))
+        told = train.sentence(running(config, SEED), jax.random.key(2), 3)
         other = told._replace(clauses=told.clauses[::-1])
         logits, changed = (jax.jit(train.read)(model, one)[0] for one in (told, other))
         assert (float(jnp.max(jnp.abs(changed - logits))) > 1e-3) == moved
@@ -62,8 +62,8 @@ def test_by_name_the_order_of_the_clauses_does_not_matter_and_by_place_it_does()
 
 def test_a_look_sees_rows_that_are_distributions_and_all_answers_together():
     config = replace(CONFIG, retrieval="place")
-    model = train.initial(config, NUMBERS)
-    told = train.sentence(config, NUMBERS, jax.random.key(3), 3)
+    model = train.initial(running(config, SEED))
+    told = train.sentence(running(config, SEED), jax.random.key(3), 3)
     logits, weights = jax.jit(train.read)(model, told)
     assert logits.shape[0] == 3
     assert weights.shape == (2, 3, 9)
@@ -104,7 +104,6 @@ def test_bad_sizes_are_one_line(changes, words):
 
 
 def test_a_short_chain_is_found_by_place_and_not_beyond():
-    static, numbers = split(Tracking(retrieval="place", length=2, width=32, rate=3e-3, budget=12_800, test=64))
-    found = Program(train.training(static)).run([Member(0, numbers)])[0]
+    found = run(train.training, Tracking(retrieval="place", length=2, width=32, rate=3e-3, budget=12_800, test=64))
     assert found.last("accuracy") > 0.95
     assert found.last("beyond") < 0.6

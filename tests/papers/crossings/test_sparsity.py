@@ -4,16 +4,15 @@ from dataclasses import replace
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split
+from stairwise.lab.config import ConfigError
 from stairwise.papers.crossings import sparsity
 from stairwise.papers.crossings.sparsity import TASKS, Watched, runs, train
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow  # most of them compile a network
 
@@ -24,7 +23,6 @@ SIZES = {
     "parity_onestep": {"length": 5, "parts": 3},
     "selection": {"length": 6, "parts": 2},
 }
-NUMBERS = {"seed": jnp.uint32(1), "rate": jnp.float32(1e-3)}
 
 
 def small(task: str) -> Watched:
@@ -33,9 +31,9 @@ def small(task: str) -> Watched:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_rows_are_distributions_over_the_keys_that_they_may_see(task):
-    setting = train.SETTINGS[task](small(task))
-    start = setting.init(NUMBERS, jax.random.key(0))
-    seen = jax.jit(setting.see)(NUMBERS, start, jax.random.key(1))
+    setting, trial = train.SETTINGS[task](small(task)), running(small(task), seed=1)
+    start = setting.init(trial, jax.random.key(0))
+    seen = jax.jit(setting.see)(trial, start, jax.random.key(1))
     weights = np.asarray(seen.weights)
     mask = np.broadcast_to(np.asarray(seen.mask), weights.shape[-2:])
     assert_close(weights.sum(axis=-1), np.ones(weights.shape[:-1]), 1e-5)
@@ -46,8 +44,8 @@ def test_rows_are_distributions_over_the_keys_that_they_may_see(task):
 @pytest.mark.parametrize("task", ["parity_onestep", "selection"])
 def test_models_that_start_at_zero_start_with_uniform_attention(task):
     config = small(task)
-    setting = train.SETTINGS[task](config)
-    found = jax.jit(partial(train.look, config, setting))(NUMBERS, setting.init(NUMBERS, jax.random.key(0)))
+    setting, trial = train.SETTINGS[task](config), running(config, seed=1)
+    found = jax.jit(partial(train.look, config, setting))(trial, setting.init(trial, jax.random.key(0)))
     assert_close(found["entropy"], 1.0, 1e-5)
     assert_close(found["sparsest head"], 1.0, 1e-5)
 
@@ -91,9 +89,8 @@ def test_bad_sizes_are_one_line(changes, words):
 
 
 def test_one_step_parity_is_learnt_before_its_attention_is_half_sparse():
-    static, numbers = split(Watched(task="parity_onestep", length=8, parts=4, rate=0.05, look=5, looks=30))
-    found = Program(train.training(static)).run([Member(0, numbers)])[0]
-    made = HandMade.of(static, found)
+    config = Watched(task="parity_onestep", length=8, parts=4, rate=0.05, look=5, looks=30)
+    made = HandMade.of(config, run(train.training, config))
     halves = runs.halves(made)
     assert made.final("accuracy") == 1
     assert halves.learnt

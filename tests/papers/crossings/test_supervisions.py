@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split
+from stairwise.lab.config import ConfigError
 from stairwise.papers.crossings import supervisions
 from stairwise.papers.crossings.supervisions import SUPERVISIONS, Supervised, runs, train
 from stairwise.papers.parity_cot.config.training import Decoder
 from stairwise.tasks.parity import draw_subset
 from stairwise.train.keys import role_key
-from stairwise.train.loop import Member, Program
 from tests.papers.records import HandMade
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow  # most of them compile a network
 
@@ -32,8 +32,7 @@ SMALL = Supervised(
 
 
 def at(supervision: str, size: int = 4):
-    config = replace(SMALL, supervision=supervision, size=size)
-    return config, {"seed": jnp.uint32(3), "size": jnp.int32(size), "decoder.std": jnp.float32(0.5)}
+    return running(replace(SMALL, supervision=supervision, size=size), seed=3)
 
 
 def rows(lesson) -> list[set[int]]:
@@ -50,7 +49,7 @@ def secret(size: int) -> list[int]:
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("supervision", SUPERVISIONS)
 def test_the_last_row_of_every_supervision_asks_for_the_same_secret(supervision, size):
-    lesson = train.lesson_of(*at(supervision, size))
+    lesson = train.lesson_of(at(supervision, size))
     asked = rows(lesson)
     assert asked[-1] == asked[int(lesson.last)] == set(secret(size))
     assert len(asked) == {"none": 1, "tree": size - 1}.get(supervision, size)
@@ -58,36 +57,35 @@ def test_the_last_row_of_every_supervision_asks_for_the_same_secret(supervision,
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_a_chain_takes_one_more_bit_a_row_and_a_tree_joins_two_that_are_known(size):
-    chain = rows(train.lesson_of(*at("chain", size)))
+    chain = rows(train.lesson_of(at("chain", size)))
     assert [len(row) for row in chain] == list(range(1, size + 1))
     assert all(before < after for before, after in pairwise(chain))
     known = [{bit} for bit in secret(size)]
-    for row in rows(train.lesson_of(*at("tree", size))):
+    for row in rows(train.lesson_of(at("tree", size))):
         assert any(a | b == row and not a & b for a in known for b in known)
         known.append(row)
 
 
 def test_at_two_bits_a_tree_is_the_answer_alone():
-    tree, none = (train.lesson_of(*at(kind, 2)) for kind in ("tree", "none"))
+    tree, none = (train.lesson_of(at(kind, 2)) for kind in ("tree", "none"))
     assert rows(tree) == rows(none)
 
 
 @cache
 def decoder():
-    config, numbers = at("none")
-    return jax.jit(lambda numbers: train.initial(config, numbers))(numbers)
+    return jax.jit(train.initial)(at("none"))
 
 
 @cache
 def batch(supervision: str, size: int = 3):
-    config, numbers = at(supervision, size)
+    trial = at(supervision, size)
 
     @jax.jit
-    def make(numbers, model):
-        lesson = train.lesson_of(config, numbers)
-        return lesson, model, train.batch_of(config, numbers, lesson, model, jnp.int32(0))
+    def make(trial, model):
+        lesson = train.lesson_of(trial)
+        return lesson, model, train.batch_of(trial, lesson, model, jnp.int32(0))
 
-    return config, numbers, *make(numbers, decoder())
+    return trial, *make(trial, decoder())
 
 
 def test_every_supervision_sees_the_same_inputs():
@@ -96,9 +94,10 @@ def test_every_supervision_sees_the_same_inputs():
 
 
 def test_held_out_inputs_are_never_trained_on():
-    config, numbers, *_ = batch("none")
-    held_out = train.inputs_at(config, numbers, config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32))
-    trained = train.inputs_at(config, numbers, jnp.arange(config.pool - config.validation, dtype=jnp.int32))
+    trial, *_ = batch("none")
+    config = trial.config
+    held_out = train.inputs_at(trial, config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32))
+    trained = train.inputs_at(trial, jnp.arange(config.pool - config.validation, dtype=jnp.int32))
     codes = [{tuple(row) for row in part.tolist()} for part in (held_out, trained)]
     assert not codes[0] & codes[1]
     assert len(codes[0] | codes[1]) == config.pool
@@ -116,7 +115,7 @@ def test_a_mixture_asks_one_prefix_a_sequence_and_shows_no_answer():
 
 
 def test_own_chains_count_only_where_they_end_in_the_parity():
-    _, _, lesson, _, made = batch("self")
+    _, lesson, _, made = batch("self")
     parity = np.asarray(lesson.answers(made.tokens[:, :6]))[:, 2]
     right = np.asarray(made.labels)[:, 2] == parity
     assert 0 < right.sum() < len(right)
@@ -126,9 +125,9 @@ def test_own_chains_count_only_where_they_end_in_the_parity():
 
 @pytest.mark.parametrize("supervision", ["chain", "mixture"])
 def test_a_greedy_roll_out_is_what_the_dense_decoder_says_token_by_token(supervision):
-    config, _, lesson, model, made = batch(supervision)
+    trial, lesson, model, made = batch(supervision)
     bits = made.tokens[:4, :6]
-    said = jax.jit(lambda bits: train.own_answers(config, lesson, model, bits, None))(bits)
+    said = jax.jit(lambda bits: train.own_answers(trial.config, lesson, model, bits, None))(bits)
     dense = jax.jit(lambda tokens: model(tokens))
     for one, answers in zip(np.asarray(bits), np.asarray(said), strict=True):
         tokens = np.array([*one, 0, 0, 0, 0], dtype=np.int32)  # causal: what follows is not read
@@ -139,8 +138,8 @@ def test_a_greedy_roll_out_is_what_the_dense_decoder_says_token_by_token(supervi
 
 
 def test_what_does_not_count_has_no_gradient():
-    config, numbers, _, model, _ = batch("mixture")
-    gradient = jax.jit(jax.grad(lambda model: train.batch_loss(config, numbers, model, jnp.int32(0))))(model)
+    trial, _, model, _ = batch("mixture")
+    gradient = jax.jit(jax.grad(lambda model: train.batch_loss(trial, model, jnp.int32(0))))(model)
     # the place of the padded row is read by no row that counts
     assert not np.asarray(gradient.positions.table)[6 + 3].any()
     assert np.asarray(gradient.positions.table)[6].any()
@@ -212,7 +211,6 @@ def test_a_chain_is_learnt_sooner_than_the_answer_alone():
     learnt = {}
     for supervision in ("chain", "none"):
         config = Supervised(inputs=8, padding=4, supervision=supervision, budget=16_384, validation=64)
-        static, numbers = split(config)
-        found = Program(train.training(static)).run([Member(0, numbers)])[0]
+        found = run(train.training, config)
         learnt[supervision] = found.last("hit") if found.status == "reached" else np.inf
     assert learnt["chain"] < learnt["none"]

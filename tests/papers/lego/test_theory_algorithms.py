@@ -6,20 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
 from stairwise.papers.lego import algorithms, curriculum, model, reduced
 from stairwise.papers.lego.config.dynamics import Doubling, FeatureRun
 from stairwise.papers.lego.task import lego
 from stairwise.papers.lego.theory import lengths
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
+from tests.trials import run
 
 pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
-
-
-def run(make, config):
-    static, numbers = split(config)
-    return Program(make(static)).run([Member(0, numbers)])[0]
 
 
 def test_two_stages_of_algorithm_2_reach_their_loss_with_right_labels_and_store_eps_of_every_step():

@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split
+from stairwise.lab.config import ConfigError, structure
 from stairwise.papers.lego import train
 from stairwise.papers.lego.config.practical import Lessons, Practical, SelfTraining, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.rollout import roll_out
 from stairwise.papers.lego.theory.chains import drawn, sentences
 from stairwise.train.keys import role_key
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
 
@@ -72,8 +72,7 @@ def test_the_rate_warms_up_to_its_peak_and_ends_at_its_share_of_it():
 @pytest.fixture(scope="module")
 def trained():
     """What a training at L = 2 leaves behind."""
-    static, numbers = split(SMALL)
-    return Program(train.training(static)).run([Member(0, numbers)])[0]
+    return run(train.training, SMALL)
 
 
 def test_a_decoder_trained_at_two_steps_solves_them_and_twice_as_many(trained):
@@ -85,25 +84,24 @@ def test_a_decoder_trained_at_two_steps_solves_them_and_twice_as_many(trained):
 def test_a_stage_labels_its_sentences_by_roll_outs_of_the_stored_decoder_and_learns_to_repeat_them(trained):
     model = train.stored_model(SMALL, trained.arrays)
     config = SelfTraining(base=SMALL, lengths=(4,), pool=16, batch=16, steps=30, learning_rate=1e-3)
-    static, numbers = split(config)
-    stage, task = train.self_training(static)[1], train.make_task(SMALL.task, 4)
+    stage, task = train.self_training(structure(config))[1], train.make_task(SMALL.task, 4)
 
     @jax.jit
-    def run(model):
-        given = {"seed": jnp.uint32(0)} | {name: jnp.float32(value) for name, value in numbers.items()}
-        state = stage.init(given, model, jax.random.key(0))
+    def taught(model):
+        trial = running(config)
+        state = stage.init(trial, model, jax.random.key(0))
         chain = task.example(role_key(0, "sentences of length 4"), 7)
         own = roll_out(model, task.predicates(chain), task.answers(chain)[0], 4)
 
         def tick(t, carry):
             state, losses = carry
-            state = stage.tick(given, state, jax.random.fold_in(jax.random.key(1), t), t)
+            state = stage.tick(trial, state, jax.random.fold_in(jax.random.key(1), t), t)
             return state, losses.at[t].set(state.loss)
 
         _, losses = jax.lax.fori_loop(0, 30, tick, (state, jnp.zeros(30, dtype=jnp.float32)))
         return state, own, chain, losses
 
-    state, own, chain, losses = run(model)
+    state, own, chain, losses = taught(model)
     np.testing.assert_array_equal(state.labels[7], own)
     assert 0.8 <= float(state.label_exact) <= float(state.label_step) <= 1
     if float(state.label_exact) == 1:  # Fact F.1: where the annotator is right, its labels are the truth

@@ -14,7 +14,7 @@ from stairwise.papers.parity_cot.task import problem_of
 from stairwise.train.rollout import greedy
 from tests.helpers import assert_close
 
-NUMBERS = {"seed": jnp.uint32(3)}
+SEED = jnp.uint32(3)
 jitted_facts = jax.jit(head_facts)
 
 
@@ -40,7 +40,7 @@ def decoder(layers, heads, length, dtype="float32", width=16, dropout=0.0):
 
 
 def sequences(task, count=6):
-    problem = problem_of(task, NUMBERS)
+    problem = problem_of(task, SEED)
     bits = jax.random.bernoulli(jax.random.key(1), 0.5, (count, task.inputs)).astype(jnp.int8)
     return problem, jax.vmap(problem.tokens)(bits)
 

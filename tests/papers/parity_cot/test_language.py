@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -12,16 +13,16 @@ import pytest
 
 from stairwise.cli import main
 from stairwise.lab import registry
-from stairwise.lab.config import ConfigError, as_dict, from_dict, split
+from stairwise.lab.config import ConfigError, as_dict, from_dict
 from stairwise.lab.contract import Trial
 from stairwise.measure.gsm8k import Problem
 from stairwise.papers.parity_cot import corpus, language, word_problems
 from stairwise.papers.parity_cot.claims import language as claims
 from stairwise.papers.parity_cot.config.language import Corpus, Figures67, Prefixes, Reading
 from stairwise.papers.parity_cot.presets.language import ARMS, GSM8K
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.language import INVENTED, gsm8k_folder, write_problems
+from tests.trials import run, running
 
 LENGTH = 144
 PARTS = [corpus.split_parts(Problem(*one), strip_calculator=False) for one in INVENTED]
@@ -39,7 +40,7 @@ def words(text):
 @pytest.fixture(scope="module")
 def read():
     """What is read off a text by a decoder of random weights, and its attention."""
-    decoder = jax.jit(partial(language.init, CONFIG))({"std": jnp.float32(0.3)}, None, jax.random.key(1)).model
+    decoder = jax.jit(language.init)(running(replace(CONFIG, std=0.3)), None, jax.random.key(1)).model
     return jax.jit(lambda text: (language.read(decoder, text), decoder.with_attention(text.tokens)[1]))
 
 
@@ -91,9 +92,8 @@ def test_a_trial_reads_each_problem_in_the_shares_it_is_given():
     many = corpus.lay_out(PARTS * 100, VOCABULARY)
     many = corpus.Parts(*map(jnp.asarray, many._replace(partner=np.full(600, 2, dtype=np.int32))))
     everyone = jnp.arange(600, dtype=jnp.int32)
-    all_texts = jax.jit(lambda numbers: jax.vmap(partial(language.own_text, CONFIG, many, numbers))(everyone))
-    numbers = {"seed": jnp.uint32(0), "reasoning": jnp.float32(0.5), "own": jnp.float32(0.25)}
-    texts, own = all_texts(numbers), all_texts(numbers | {"own": jnp.float32(1)})
+    all_texts = jax.jit(lambda trial: jax.vmap(partial(language.own_text, many, trial))(everyone))
+    texts, own = (all_texts(running(replace(CONFIG, reasoning=0.5, own=share))) for share in (0.25, 1.0))
     reasoned = np.asarray(texts.result > texts.question)
     assert abs(np.mean(reasoned) - 0.5) < 0.08
     same = np.all(np.asarray(texts.tokens == own.tokens), axis=1)
@@ -140,8 +140,7 @@ def test_training_learns_what_the_texts_look_like(tmp_path):
         data=str(data), corpus=sizes, width=16, layers=1, heads=2, batch=4, steps=60, learning_rate=1e-2, std=0.2,
         measure_every=60,
     )  # fmt: skip
-    static, numbers = split(config)
-    found = Program(language.reading(static)).run([Member(0, numbers)])[0]
+    found = run(language.reading, config)
     first, last = (value for name, value in zip(found.name, found.value, strict=True) if name == "loss")
     assert first > 0.9 * np.log(128)
     assert last < 0.6 * first  # the held-out problems are copies of the others here
@@ -188,11 +187,11 @@ def test_the_published_name_is_that_of_the_published_files():
     assert (len(found.train), len(found.held_out)) == (7473, 1319)
 
 
-def test_a_path_that_is_absent_is_one_line_before_jax_is_imported(tmp_path):
+def test_a_path_that_is_absent_is_one_line_before_a_device_is_started(tmp_path):
     code = (
-        "import sys; from stairwise.cli import main\n"
+        "from jax._src import xla_bridge; from stairwise.cli import main\n"
         "statuses = [main(['run', 'parity_cot/gsm8k', f'--data={data}']) for data in ('nowhere', '')]\n"
-        "print(statuses, 'jax' in sys.modules)"
+        "print(statuses, bool(xla_bridge._backends))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout == "[2, 2] False\n"

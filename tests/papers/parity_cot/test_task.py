@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.lab.config import ConfigError, split
+from stairwise.lab.config import ConfigError, structure
 from stairwise.papers.parity_cot import train
 from stairwise.papers.parity_cot.config.task import PaddedTask, Task
 from stairwise.papers.parity_cot.config.training import Decoder, Training
@@ -15,18 +15,16 @@ from stairwise.papers.parity_cot.task import Layout, problem_of, secret_of
 from stairwise.tasks.parity import ParityTokens
 from stairwise.tasks.shuffle import distinct_bits, shuffled
 from stairwise.train.keys import role_key
+from tests.trials import running
 
 BITS = jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)
-
-
-def numbers(**more):
-    return {"seed": jnp.uint32(0), "task.noise": 0.0, "samples": 0, **more}
+SEED = jnp.uint32(0)
 
 
 def test_the_worked_example_of_both_definitions():
     secret = (0, 1, 3)
-    with_chain = problem_of(Task(5, 3, secret=secret), numbers())
-    without = problem_of(Task(5, 3, cot=False, secret=secret), numbers())
+    with_chain = problem_of(Task(5, 3, secret=secret), SEED)
+    without = problem_of(Task(5, 3, cot=False, secret=secret), SEED)
     assert with_chain.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0, 0, 1, 0]
     assert without.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0, 0]
     assert with_chain.labels(with_chain.tokens(BITS)).tolist() == [0, 1, 0]
@@ -35,10 +33,10 @@ def test_the_worked_example_of_both_definitions():
 
 def test_the_authors_layout_drops_the_zero_without_a_chain_and_supervises_it_with_one():
     secret = (0, 1, 3)
-    without = problem_of(Task(5, 3, cot=False, secret=secret, layout="authors"), numbers())
+    without = problem_of(Task(5, 3, cot=False, secret=secret, layout="authors"), SEED)
     assert without.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0]
     assert (without.layout.length, without.layout.first) == (5, 4)
-    with_chain = problem_of(Task(5, 3, secret=secret, layout="authors"), numbers())
+    with_chain = problem_of(Task(5, 3, secret=secret, layout="authors"), SEED)
     assert with_chain.tokens(BITS).tolist() == [0, 1, 0, 1, 0, 0, 0, 1, 0]
     assert with_chain.labels(with_chain.tokens(BITS)).tolist() == [0, 0, 1, 0]
     assert with_chain.layout.first == 4
@@ -52,14 +50,14 @@ def test_tokens_are_those_of_the_kernels_parity_with_the_same_secret(seed, cot):
     secret = secret_of(task, role_key(jnp.uint32(seed), "secret"), 4)
     reference = ParityTokens(9, tuple(secret.tolist()), chain=cot)
     bits = jax.random.bernoulli(jax.random.key(seed), 0.5, (9,)).astype(jnp.int8)
-    ours = problem_of(task, numbers(seed=jnp.uint32(seed))).tokens(bits)
+    ours = problem_of(task, jnp.uint32(seed)).tokens(bits)
     assert ours.tolist() == reference.tokens(bits).tolist()
 
 
 def test_padding_changes_no_secret_and_no_token():
     for size in (1, 3, 6):
-        exact = problem_of(Task(9, size), numbers())
-        padded = problem_of(PaddedTask(9, padding=8), numbers(**{"task.size": size}))
+        exact = problem_of(Task(9, size), SEED)
+        padded = problem_of(PaddedTask(9, size, padding=8), SEED)
         bits = jnp.array([1, 0, 1, 1, 0, 1, 0, 0, 1], dtype=jnp.int8)
         length = 9 + 1 + size
         assert padded.tokens(bits)[:length].tolist() == exact.tokens(bits).tolist()
@@ -68,11 +66,11 @@ def test_padding_changes_no_secret_and_no_token():
 
 
 def test_a_step_that_adds_g_bits_skips_g_minus_one_partial_sums():
-    one = problem_of(Task(9, 6), numbers())
+    one = problem_of(Task(9, 6), SEED)
     bits = jnp.array([1, 0, 1, 1, 0, 1, 1, 0, 1], dtype=jnp.int8)
     partial_sums = one.labels(one.tokens(bits)).tolist()
     for g in (2, 4, 6):
-        many = problem_of(Task(9, 6, absorbed=g), numbers())
+        many = problem_of(Task(9, 6, absorbed=g), SEED)
         steps = -(-6 // g)
         assert many.live.sum() == steps
         expected = [partial_sums[min(g * (i + 1), 6) - 1] for i in range(steps)]
@@ -80,7 +78,7 @@ def test_a_step_that_adds_g_bits_skips_g_minus_one_partial_sums():
 
 
 def test_a_wrong_step_flips_itself_and_all_that_builds_on_it():
-    problem = problem_of(Task(5, 3, secret=(0, 1, 3)), numbers())
+    problem = problem_of(Task(5, 3, secret=(0, 1, 3)), SEED)
     right = problem.labels(problem.tokens(BITS))
     wrong = problem.labels(problem.tokens(BITS, jnp.array([False, True, False], dtype=bool)))
     assert (right ^ wrong).tolist() == [0, 1, 1]
@@ -122,11 +120,10 @@ def test_training_and_validation_sets_are_disjoint_and_every_epoch_sees_every_se
     config = Training(
         task=PaddedTask(8, 2, padding=2), decoder=Decoder(8, heads=1), samples=96, validation=160, batch=32
     )
-    problem = problem_of(config.task, numbers(**{"task.size": 2}))
-    given_numbers = numbers(samples=96, **{"task.size": 2})
-    draw = jax.jit(jax.vmap(lambda i: train.training_tokens(config, given_numbers, problem, i)[:8]))
+    problem, trial = problem_of(config.task, SEED), running(config)
+    draw = jax.jit(jax.vmap(lambda i: train.training_tokens(trial, problem, i)[:8]))
     epochs = np.asarray(draw(jnp.arange(192, dtype=jnp.int32))).reshape(2, 96, 8)
-    held_out = np.asarray(train.validation_tokens(config, given_numbers, problem))[:, :8]
+    held_out = np.asarray(train.validation_tokens(trial, problem))[:, :8]
     for epoch in epochs:
         assert len(np.unique(np.concatenate([epoch, held_out]), axis=0)) == 256
     assert not np.array_equal(epochs[0], epochs[1])
@@ -152,6 +149,6 @@ def test_bad_sizes_are_refused_in_one_line(make, words):
 
 
 def test_the_static_part_of_a_padded_training_does_not_know_k():
-    first, second = (split(Training(task=PaddedTask(size=size)))[0] for size in (1, 7))
+    first, second = (structure(Training(task=PaddedTask(size=size))) for size in (1, 7))
     assert first == second
     assert Layout.of(first.task).rows == 16

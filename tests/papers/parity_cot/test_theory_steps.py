@@ -4,14 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
 from stairwise.papers.parity_cot import steps
 from stairwise.papers.parity_cot.config.task import Task
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.theory import gradients, statistics
-from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.reference import parity_cot as reference
+from tests.trials import run, running
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +22,8 @@ SMALL = ThreeSteps(
 
 @pytest.fixture(scope="module")
 def outcome():
-    static, numbers = split(SMALL)
     with jax.enable_x64(True):
-        return Program(steps.three_steps(static)).run([Member(3, numbers)])[0]
+        return run(steps.three_steps, SMALL, seed=3)
 
 
 def test_three_steps_find_the_secret_and_put_all_attention_on_it(outcome):
@@ -51,7 +49,7 @@ def test_attention_is_uniform_until_the_second_step(outcome):
 def test_literal_rates_are_those_of_assumption_2():
     config = ThreeSteps(Task(20, 4), rates="literal", neurons=8, batch=10_000, scale=0.5, failure=0.2)
     with jax.enable_x64(True):
-        eta0, eta1, eta2 = np.asarray(steps.rates(config, {"scale": 0.5, "failure": 0.2, "logit": 1.0, "shift": 1.0}))
+        eta0, eta1, eta2 = np.asarray(steps.rates(running(config)))
     assert eta0 == eta1 == pytest.approx(8 * 0.5 * 100 / (100 * np.log(100)))
     assert eta2 == pytest.approx(4 * 4 * 0.5 / 3)
 

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.parity_cot import train
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder, Training
-from stairwise.train.loop import Member, Program
+from stairwise.train.loop import Member, Program, RunningTrial
 from tests.helpers import assert_close
 
 SMALL = Training(
@@ -27,11 +27,11 @@ SMALL = Training(
 
 
 def program(config):
-    return Program(train.training(split(config)[0]))
+    return Program(train.training(structure(config)))
 
 
 def outcome(compiled, config, seed=0):
-    return compiled.run([Member(seed, split(config)[1])])[0]
+    return compiled.run([Member(seed, config)])[0]
 
 
 def series(found, name):
@@ -101,6 +101,6 @@ def test_long_gradients_are_clipped_and_linear_decay_ends_at_zero():
     gradient = {"a": jnp.array([3.0, 4.0], dtype=jnp.float32)}
     assert_close(train.clipped(gradient, 1.0)["a"], [0.6, 0.8], 1e-6)
     assert_close(train.clipped(gradient, 10.0)["a"], [3.0, 4.0], 1e-6)
-    numbers = {"rate": 0.5, "decay": 1.0}
-    assert [train.rate_at(SMALL, numbers, step) for step in (0, SMALL.steps // 2, SMALL.steps)] == [0.5, 0.25, 0.0]
-    assert train.rate_at(SMALL, numbers | {"decay": 0.0}, SMALL.steps) == 0.5
+    decaying, constant = (RunningTrial(replace(SMALL, rate=0.5, decay=decay), 0) for decay in (1.0, 0.0))
+    assert [train.rate_at(decaying, step) for step in (0, SMALL.steps // 2, SMALL.steps)] == [0.5, 0.25, 0.0]
+    assert train.rate_at(constant, SMALL.steps) == 0.5

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.parity_onestep import train
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Augmentation, Descent, Quantiser, Rate, Task
 from stairwise.papers.parity_onestep.quantise import integer, quantise
@@ -40,7 +40,7 @@ FORCED = Descent(task=Task(32, 8), mask="block", samples=2**17, block=8192, step
 
 
 def test_one_forced_step_solves_a_second_destroys_and_integers_make_it_a_fixed_point():
-    program = Program(train.descent(split(FORCED)[0]))
+    program = Program(train.descent(structure(FORCED)))
     plain = run(FORCED, 0, program)
     losses = series(plain, "forced loss")
     assert losses[1] < 1e-2
@@ -69,7 +69,7 @@ CHAIN = Descent(
 
 @pytest.mark.slow
 def test_without_teacher_forcing_one_level_is_solved_at_each_step():
-    program = Program(train.descent(split(CHAIN)[0]))
+    program = Program(train.descent(structure(CHAIN)))
     found = run(CHAIN, 0, program)
     errors = np.array([series(found, f"sup level {level}") for level in (1, 2, 3)])
     assert ((errors < 0.5) == (np.arange(5) >= np.arange(1, 4)[:, None])).all()
@@ -88,7 +88,7 @@ def test_without_teacher_forcing_one_level_is_solved_at_each_step():
 
 def test_a_group_draws_and_ends_as_its_members_do_alone():
     config = replace(CHAIN, steps=2)
-    together = bare(config, 2).run([Member(seed, split(config)[1]) for seed in (0, 1)])
+    together = bare(config, 2).run([Member(seed, config) for seed in (0, 1)])
     alone = bare(config)
     for seed, one in enumerate(together):
         own = run(config, seed, alone)

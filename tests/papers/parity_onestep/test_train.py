@@ -7,14 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.parity_onestep import gradient, oracles, train
 from stairwise.papers.parity_onestep.config import Descent, Oracle, PaddedDescent, PaddedTask, Rate, Task
 from stairwise.papers.parity_onestep.evaluate import outcome
 from stairwise.tasks.decomposition import balanced
 from stairwise.train.loop import Program
 from tests.helpers import assert_close
-from tests.papers.parity_onestep.training import numbers_of, run, weights
+from tests.papers.parity_onestep.training import run, weights
+from tests.trials import running
 
 # k is not a power of two
 SMALL = Descent(task=Task(16, 5), samples=2**15, block=2048, rate=Rate(lam=7.0), test_inputs=200, looks=(8192,))
@@ -22,7 +23,7 @@ SMALL = Descent(task=Task(16, 5), samples=2**15, block=2048, rate=Rate(lam=7.0),
 
 @pytest.fixture(scope="module")
 def small():
-    return Program(train.descent(split(SMALL)[0]))
+    return Program(train.descent(structure(SMALL)))
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
@@ -43,8 +44,8 @@ def test_the_roll_out_uses_no_ground_truth(small, monkeypatch):
     honest = run(SMALL, 1, small)
     drawn = train.test_tokens
 
-    def corrupted(config, numbers, tree):
-        tokens = drawn(config, numbers, tree)
+    def corrupted(trial, tree):
+        tokens = drawn(trial, tree)
         return tokens.at[tree.slots :].multiply(-1)
 
     monkeypatch.setattr(train, "test_tokens", corrupted)
@@ -70,16 +71,16 @@ def test_the_first_samples_of_a_run_are_those_of_a_shorter_one(small):
 
 def test_a_last_block_that_is_not_full_counts_its_share_only():
     config = replace(SMALL, samples=3000, looks=())
-    numbers = numbers_of(config)
+    trial = running(config)
 
     @jax.jit
     def at_once():
-        tree = train.tree_of(config, numbers)
-        tokens = jnp.concatenate([train.samples_of(config, numbers, tree, b)[0] for b in range(2)], axis=1)[:, :3000]
+        tree = train.tree_of(trial)
+        tokens = jnp.concatenate([train.samples_of(trial, tree, b)[0] for b in range(2)], axis=1)[:, :3000]
         sums = gradient.forced_at_zero(tree, train.link_of(config), "causal", tokens, jnp.ones(3000, dtype=jnp.float32))
         model = train.model_of(config, tree, jnp.zeros_like(sums.S))
         exact = gradient.gradient(model.scores(), sums.S, 3000)
-        return -train.learning_rate(config, numbers, model, exact) * exact
+        return -train.learning_rate(trial, model, exact) * exact
 
     assert_close(weights(config), at_once(), 1e-5)
 
@@ -96,7 +97,7 @@ def test_a_padded_trial_is_the_plain_one(small):
 def test_a_stored_model_answers_as_the_trained_one_did(small):
     found = run(SMALL, 2, small)
     model = train.stored_model(SMALL, found.arrays)
-    inputs = train.test_tokens(SMALL, numbers_of(SMALL, 2), model.tree)[:16]
+    inputs = train.test_tokens(running(SMALL, 2), model.tree)[:16]
     rolled = outcome(model, jnp.ones(model.tree.levels, dtype=bool), inputs)[-1]
     assert_close(rolled, found.arrays["descent/root outputs"], 1e-5)
 
@@ -111,14 +112,14 @@ def test_the_learning_rate_gives_the_logit_that_was_asked_for(small):
     leading = run(SMALL, 0, small)
     assert leading.last("nominal logit") == pytest.approx(7.0, rel=1e-5)
     assert leading.last("root logit") == pytest.approx(7.0 * (1 - 3 / 19), rel=0.15)
-    numbers = numbers_of(SMALL)
-    model = train.model_of(SMALL, train.tree_of(SMALL, numbers), jnp.zeros((20, 4), dtype=jnp.float32))
-    slope = -leading.arrays["descent/W"] / float(train.learning_rate(SMALL, numbers, model, model.W))
+    trial = running(SMALL)
+    model = train.model_of(SMALL, train.tree_of(trial), jnp.zeros((20, 4), dtype=jnp.float32))
+    slope = -leading.arrays["descent/W"] / float(train.learning_rate(trial, model, model.W))
     measured = replace(SMALL, rate=Rate(lam=6.0, scale="measured"))
-    rate = float(train.learning_rate(measured, numbers_of(measured), model, slope))
+    rate = float(train.learning_rate(running(measured), model, slope))
     assert -rate * slope[leading.arrays["descent/children"][-1], -1].mean() == pytest.approx(6.0, rel=1e-5)
     paper = replace(SMALL, rate=Rate(scale="paper", eta0=1.5, eps=0.5))
-    rate = float(train.learning_rate(paper, numbers_of(paper), model, slope))
+    rate = float(train.learning_rate(running(paper), model, slope))
     assert rate == pytest.approx(1.5 * 16 ** (2 + 0.5 / 16), rel=1e-5)
 
 
@@ -128,10 +129,10 @@ def test_the_learning_rate_gives_the_logit_that_was_asked_for(small):
 @pytest.mark.parametrize("kind", ["noisy", "adversarial"])
 def test_oracles_disturb_every_visible_entry_by_delta_and_no_other(kind):
     config = replace(SMALL, oracle=Oracle(kind, 2.0), rate=Rate(eps=1.0))
-    numbers = numbers_of(config)
-    tree = train.tree_of(config, numbers)
+    trial = running(config)
+    tree = train.tree_of(trial)
     model = train.model_of(config, tree, jnp.zeros((20, 4), dtype=jnp.float32))
-    moved = np.asarray(train.asked(config, numbers, model, model.W, 0))
+    moved = np.asarray(train.asked(trial, model, model.W, 0))
     visible = np.asarray(tree.visible("causal"))
     assert_close(np.abs(moved[visible]), np.full(visible.sum(), 2.0 * 16 ** (-2 - 1 / 8)), 1e-5)
     assert np.all(moved[~visible] == 0)

@@ -2,26 +2,22 @@
 
 import jax.numpy as jnp
 
-from stairwise.lab.config import split
+from stairwise.lab.config import structure
 from stairwise.papers.parity_onestep import train
 from stairwise.train.loop import Member, Program
 
 
-def numbers_of(config, seed=0):
-    return {name: jnp.asarray(value) for name, value in split(config)[1].items()} | {"seed": jnp.uint32(seed)}
-
-
 def run(config, seed=0, program=None):
-    program = program or Program(train.descent(split(config)[0]))
-    return program.run([Member(seed, split(config)[1])])[0]
+    program = program or Program(train.descent(structure(config)))
+    return program.run([Member(seed, config)])[0]
 
 
 def bare(config, width=1):
     """The same descent with nothing but the secret and W at its end: little to compile."""
-    stage, static = train.descent(split(config)[0])[0], split(config)[0]
+    stage = train.descent(structure(config))[0]
 
-    def finish(numbers, state, key):
-        model = train.current(static, numbers, state, jnp.float32(static.samples))[0]
+    def finish(trial, state, key):
+        model = train.current(trial, state, jnp.float32(config.samples))[0]
         return None, {"W": model.W, "children": model.tree.children}
 
     return Program([type(stage)(stage.name, stage.init, stage.tick, stage.max_ticks, finish=finish)], width)

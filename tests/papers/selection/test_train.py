@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, split, update
+from stairwise.lab.config import ConfigError, structure, update
 from stairwise.nn.encodings import near_orthogonal, subset_encoding
 from stairwise.papers.selection import acceptance, train
 from stairwise.papers.selection.config import Encodings, Fcn, Online, Task
@@ -18,6 +18,7 @@ from stairwise.papers.selection.model import SelectionAttention
 from stairwise.papers.selection.task import SparseSelection, uniform_subset
 from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
+from tests.trials import run, running
 
 SMALL = Online(
     task=Task(8, 2, 3),
@@ -31,10 +32,6 @@ SMALL = Online(
 )
 
 
-def numbers_of(config, seed=0):
-    return {name: jnp.asarray(value) for name, value in split(config)[1].items()} | {"seed": jnp.uint32(seed)}
-
-
 def random_model(seed=0, width=3, encoding=16):
     rng = np.random.default_rng(seed)
     joint = width + encoding
@@ -44,18 +41,21 @@ def random_model(seed=0, width=3, encoding=16):
 
 @pytest.fixture(scope="module")
 def program():
-    return Program(train.online(split(SMALL)[0]))
+    return Program(train.online(structure(SMALL)))
 
 
-def fit(program, seed=0, **numbers):
-    return program.run([Member(seed, {**split(SMALL)[1], **numbers})])[0]
+def fit(program, seed=0):
+    return program.run([Member(seed, SMALL)])[0]
 
 
 def weights_after(config, seed=0):
     """The trained weights alone: without the measurements there is little to compile."""
-    stage = train.online(split(config)[0])[0]
-    bare = {"measure": None, "finish": lambda n, state, key: (None, train.weights(train.assemble(state.parameters)))}
-    return Program([type(stage)(**{**stage.__dict__, **bare})]).run([Member(seed, split(config)[1])])[0].arrays
+    stage = train.online(structure(config))[0]
+
+    def finish(trial, state, key):
+        return None, train.weights(train.assemble(state.parameters))
+
+    return Program([replace(stage, measure=None, finish=finish)]).run([Member(seed, config)])[0].arrays
 
 
 HEAT = replace(SMALL, task=Task(10, 3, 5), encoding=Encodings(20, 0.2, "offenders"), test_lengths=(12,))
@@ -98,8 +98,10 @@ def test_training_counts_the_sets_above_the_threshold(program):
     assert fit(program).last("sets above threshold") == 0
     # the number of a config that is refused: eight orthogonal encodings are found now and then
     low = {"encoding.threshold": 0.01}
-    numbers = numbers_of(SMALL) | {"encoding.threshold": jnp.float32(0.01)}
-    above = jax.jit(jax.vmap(lambda t: train.draw_set(SMALL, numbers, 8, t).above))(jnp.arange(30, dtype=jnp.int32))
+    trial = running(SMALL)
+    encoding = replace(trial.config.encoding, threshold=jnp.float32(0.01))  # a traced value is not checked
+    trial = trial._replace(config=replace(trial.config, encoding=encoding))
+    above = jax.jit(jax.vmap(lambda t: train.draw_set(trial, 8, t).above))(jnp.arange(30, dtype=jnp.int32))
     found = fit(program, **low)
     counts = [value for name, value in zip(found.name, found.value, strict=True) if name == "sets above threshold"]
     assert counts == [0, *np.cumsum(np.asarray(above))[[9, 19, 29]]]
@@ -135,13 +137,13 @@ def test_token_laws_have_the_moments_they_promise(law):
 
 @pytest.mark.slow
 def test_padded_validation_equals_the_plain_loss_at_every_length_and_sparsity():
-    model, numbers = random_model(), numbers_of(SMALL)
+    model, trial = random_model(), running(SMALL)
     key = jax.random.key(7)
-    longest = train.encoding_set(SMALL, numbers, 11, jnp.int32(5))
-    loss = jax.jit(partial(train.padded_loss, SMALL, numbers, model, longest, key, largest=4))
+    longest = train.encoding_set(trial, 11, jnp.int32(5))
+    loss = jax.jit(partial(train.padded_loss, trial, model, longest, key, largest=4))
     for length, sparsity in ((8, 2), (11, 4)):
         padded = loss(length=jnp.int32(length), sparsity=jnp.int32(sparsity))
-        encodings = train.encoding_set(SMALL, numbers, length, jnp.int32(5))
+        encodings = train.encoding_set(trial, length, jnp.int32(5))
         losses = []
         for i in range(SMALL.test_examples):
             own = train.at(key, i)
@@ -156,17 +158,17 @@ def test_the_arms_see_the_same_data_and_their_own_encodings():
     steps = jnp.arange(6, dtype=jnp.int32)
     keys = [jax.random.key(t) for t in range(6)]
     for pool, distinct in ((0, 6), (1, 1), (2, 2)):
-        numbers = numbers_of(SMALL) | {"encoding.pool": jnp.int32(pool)}
-        indices = [int(train.encoding_index(numbers, key, t)) for key, t in zip(keys, steps, strict=True)]
+        trial = running(update(SMALL, {"encoding.pool": pool}))
+        indices = [int(train.encoding_index(trial, key, t)) for key, t in zip(keys, steps, strict=True)]
         assert len(set(indices)) == distinct
-        drawn = train.example_key(numbers, keys[0], jnp.int32(3))
-        reference = train.example_key(numbers_of(SMALL), keys[0], jnp.int32(3))
+        drawn = train.example_key(trial, keys[0], jnp.int32(3))
+        reference = train.example_key(running(SMALL), keys[0], jnp.int32(3))
         assert (jax.random.key_data(drawn) == jax.random.key_data(reference)).all()
 
 
 def test_a_finite_training_set_has_exactly_its_size():
-    numbers = numbers_of(SMALL) | {"samples": jnp.int32(5)}
-    keys = [train.example_key(numbers, jax.random.key(t), jnp.int32(b)) for t in range(12) for b in range(4)]
+    trial = running(replace(SMALL, samples=5))
+    keys = [train.example_key(trial, jax.random.key(t), jnp.int32(b)) for t in range(12) for b in range(4)]
     assert len({tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}) == 5
 
 
@@ -182,13 +184,13 @@ def test_one_step_from_zero_equals_the_closed_form_gradient():
     """At W = V = 0 the attention is uniform and only V moves: dL/dV = -mean_b target_b (mean_i z_i)^T."""
     config = replace(SMALL, steps=1, measure_every=1)
     arrays = weights_after(config)
-    numbers = numbers_of(config)
-    tick = train.at(train.role_key(0, "train/tick"), 0)
+    trial = running(config)
+    tick = train.at(trial.key("train/tick"), 0)
     key = train.role(tick, "data")
     examples = [
-        SparseSelection(8, 2, 3).sample(train.example_key(numbers, key, jnp.int32(b))) for b in range(config.batch)
+        SparseSelection(8, 2, 3).sample(train.example_key(trial, key, jnp.int32(b))) for b in range(config.batch)
     ]
-    encodings = np.asarray(train.encoding_set(config, numbers, 8, jnp.int32(0)))
+    encodings = np.asarray(train.encoding_set(trial, 8, jnp.int32(0)))
     expected = np.mean(
         [np.outer(x.tokens[x.subset].mean(0), np.r_[x.tokens.mean(0), encodings.mean(0)]) for x in examples], axis=0
     )
@@ -210,15 +212,15 @@ def test_a_factorised_w_has_the_rank_it_was_given():
 @pytest.mark.slow
 def test_averaging_outputs_costs_less_than_averaging_losses():
     """Jensen: 1/2 E||t - E f||^2 <= 1/2 E||t - f||^2, on the same draws."""
-    model, numbers = random_model(), numbers_of(SMALL)
+    model, trial = random_model(), running(SMALL)
     parameters = train.weights(model)
     keys = jax.random.split(jax.random.key(0), 8)
-    sets = jnp.stack([train.encoding_set(SMALL, numbers, 8, jnp.int32(i)) for i in range(4)])
+    sets = jnp.stack([train.encoding_set(trial, 8, jnp.int32(i)) for i in range(4)])
     losses = {}
     for average in ("loss", "output"):
         config = replace(SMALL, encoding=replace(SMALL.encoding, per_step=4, average=average))
-        losses[average] = float(jax.jit(partial(train.batch_loss, config, numbers))(parameters, keys, sets))
-    singles = [float(train.batch_loss(SMALL, numbers, parameters, keys, one[None])) for one in sets]
+        losses[average] = float(jax.jit(partial(train.batch_loss, running(config)))(parameters, keys, sets))
+    singles = [float(train.batch_loss(trial, parameters, keys, one[None])) for one in sets]
     assert losses["output"] < losses["loss"]
     assert_close(losses["loss"], np.mean(singles), 1e-6)
 
@@ -244,5 +246,5 @@ def test_padded_units_of_a_narrow_net_change_nothing():
 @pytest.mark.slow
 def test_a_wide_fully_connected_net_learns_a_tiny_task():
     config = Fcn(task=Task(3, 1, 1), first_width=5, widest=5, head_width=32, batch=64, steps=600, test_examples=2048)
-    outcome = Program(train_fcn(split(config)[0])).run([Member(0, split(config)[1])])[0]
+    outcome = run(train_fcn, config)
     assert outcome.arrays["train/risk"] < 0.1  # predicting zero costs 1
