@@ -9,6 +9,7 @@ twice a second, the host gets control back.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
@@ -29,6 +30,7 @@ SHARED, MEMBERS = PartitionSpec(), PartitionSpec("trials")
 trees.register_waiting()
 
 C = TypeVar("C")
+D = TypeVar("D")
 
 
 class Interrupted(Exception):
@@ -43,7 +45,9 @@ class Member(NamedTuple):
     upstream: Any = None
 
 
-class RunningTrial(NamedTuple, Generic[C]):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RunningTrial(Generic[C]):
     """A trial as its stages see it: the config, whose numeric fields are traced, and the seed behind all its draws."""
 
     config: C
@@ -52,6 +56,10 @@ class RunningTrial(NamedTuple, Generic[C]):
     def key(self, role: str) -> PRNGKeyArray:
         """The key of a role that does not depend on the tick: a pool, the test set, hidden permutations."""
         return role_key(self.seed, role)
+
+    def with_config(self, config: D) -> "RunningTrial[D]":
+        """The same seed with another config: for code that was written for a part of this one."""
+        return RunningTrial(config, self.seed)
 
 
 class Hooks:

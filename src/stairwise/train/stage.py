@@ -53,7 +53,7 @@ class Stage:
         def lifted(function: Callable[..., Any] | None):
             if function is None:
                 return None
-            return lambda trial, *more: function(trial._replace(config=part(trial.config)), *more)
+            return lambda trial, *more: function(trial.with_config(part(trial.config)), *more)
 
         names = ("init", "tick", "measure", "snapshot", "done", "finish")
         return replace(self, **{name: lifted(getattr(self, name)) for name in names})

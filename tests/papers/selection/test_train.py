@@ -97,12 +97,10 @@ def test_sets_are_found_as_often_as_computed(scheme, threshold):
 def test_training_counts_the_sets_above_the_threshold(program):
     assert fit(program).last("sets above threshold") == 0
     # the number of a config that is refused: eight orthogonal encodings are found now and then
-    low = {"encoding.threshold": 0.01}
-    trial = running(SMALL)
-    encoding = replace(trial.config.encoding, threshold=jnp.float32(0.01))  # a traced value is not checked
-    trial = trial._replace(config=replace(trial.config, encoding=encoding))
+    low = eqx.tree_at(lambda config: config.encoding.threshold, SMALL, 0.01)
+    trial = running(low)
     above = jax.jit(jax.vmap(lambda t: train.draw_set(trial, 8, t).above))(jnp.arange(30, dtype=jnp.int32))
-    found = fit(program, **low)
+    found = program.run([Member(0, low)])[0]
     counts = [value for name, value in zip(found.name, found.value, strict=True) if name == "sets above threshold"]
     assert counts == [0, *np.cumsum(np.asarray(above))[[9, 19, 29]]]
     assert 20 < counts[-1] < 30

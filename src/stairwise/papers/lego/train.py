@@ -126,7 +126,7 @@ def own_stage(config: SelfTraining, length: int) -> Stage:
         return adam_step(base, state, key, jax.vmap(sentence)(drawn), step)
 
     def on_base(trial: RunningTrial[SelfTraining]) -> RunningTrial[Practical]:
-        return RunningTrial(trial.config.base, trial.seed)
+        return trial.with_config(trial.config.base)
 
     def pool_key(trial) -> PRNGKeyArray:
         return trial.key(f"sentences of length {length}")

@@ -129,5 +129,5 @@ def tick(task: Lego, trial: RunningTrial[Filtered], state: Labelled, key, t) -> 
 
 def look(trial: RunningTrial[Filtered], state: Labelled, key, t) -> dict[str, Array]:
     """LEGO's tests, how good the labels are that were kept, and how many were."""
-    found = measure(RunningTrial(trial.config.base, trial.seed), state.learner, key, t)
+    found = measure(trial.with_config(trial.config.base), state.learner, key, t)
     return found | {"kept": jnp.mean(state.kept, dtype=jnp.float32)}

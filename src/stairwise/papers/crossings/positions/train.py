@@ -128,7 +128,7 @@ def batch_loss(
 def measure(trial: RunningTrial[Told], state: State, key, t) -> dict[str, Array]:
     """The last batch's loss, and every test length on the same fresh sentences: LEGO's measurements."""
     lego = trial.config.lego
-    chains, _ = fresh_chains(RunningTrial(lego, trial.seed), "test", lego.longest, lego.test_sequences)
+    chains, _ = fresh_chains(trial.with_config(lego), "test", lego.longest, lego.test_sequences)
     task = make_task(lego.task, lego.longest)
 
     def one(n: Integer[Array, ""], chain: Chain):

@@ -111,12 +111,12 @@ def composition(config: Watched) -> Setting:
 
     def loss(trial, model, key, number):
         drawn = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-        task = encoder.task_of(RunningTrial(own, trial.seed))
-        lessons = jax.vmap(partial(encoder.training_lesson, RunningTrial(own, trial.seed), task))(drawn)
+        task = encoder.task_of(trial.with_config(own))
+        lessons = jax.vmap(partial(encoder.training_lesson, trial.with_config(own), task))(drawn)
         return encoder.batch_loss(own, model, lessons)
 
     def see(trial, model, key) -> Seen:
-        task = encoder.task_of(RunningTrial(own, trial.seed))
+        task = encoder.task_of(trial.with_config(own))
         sequence = task.sequence(key)
         tokens = token_form(sequence, own.kinds.index(config.parts))
         logits, weights = model.with_attention(tokens)
@@ -166,7 +166,7 @@ def parity_chain(config: Watched) -> Setting:
     def loss(trial, model, key, number):
         drawn = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
         asked = problem_of(own.task, trial.seed)
-        tokens = jax.vmap(partial(parity_cot.training_tokens, RunningTrial(own, trial.seed), asked))(drawn)
+        tokens = jax.vmap(partial(parity_cot.training_tokens, trial.with_config(own), asked))(drawn)
         return cross_entropy(logits_of(model, layout, tokens), asked.labels(tokens), asked.live)
 
     def see(trial, model, key) -> Seen:
