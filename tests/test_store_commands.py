@@ -47,7 +47,7 @@ def root(tmp_path, monkeypatch) -> str:
         (["runs", "--status", "failed", "--preset", "gpu"], ["preset=gpu selects runs"]),
         (["runs", "--last", "1", "--last", "2"], ["--last is given twice"]),
         (["runs", "--json", "--json"], ["--json is given twice"]),
-        (["figure", "selection/fig2", "-o", "a.pdf", "--out=b.pdf"], ["-o/--out is given twice"]),
+        (["figure", "selection/fig2", "-o", "a.pdf", "--out=b.pdf"], ["--out is given twice"]),
         (["run", TARGET, "--steps", "5", "--steps=6"], ["--steps is given twice"]),
         (["run", TARGET, "--seeds", "5", "--seeds", "6"], ["--seeds is given twice"]),
         (["sweep", TARGET, "--grid", "batch=8", "--save-every", "nan"], ["save-every=nan must be at least 0"]),

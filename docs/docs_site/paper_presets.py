@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stairwise.lab import registry
+from stairwise.lab import manifest, registry
 
 PAGE = Path(__file__).parent.parent / "results" / "paper-presets.md"
 RUN = {"selection/online": "51 s, see [selection](selection.md)"}
@@ -19,7 +19,7 @@ within minutes: [what they gave](README.md).
 
 def page() -> str:
     rows = []
-    for paper in (paper for paper in registry.papers() if registry.package(paper.id).startswith("stairwise.")):
+    for paper in map(registry.paper, manifest.built_in()):
         for experiment in paper.experiments:
             preset = experiment.presets["paper"]
             hours = "seconds" if preset.hours is None else f"{preset.hours:g}"

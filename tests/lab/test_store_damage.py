@@ -247,15 +247,6 @@ def test_any_changed_byte_of_runs_verdicts_and_checkpoints_is_detected(opened, k
         assert read() is None, kept
 
 
-def test_an_identity_that_is_none_is_one_line_that_says_what_to_do(opened):
-    opened.identity()
-    (opened.root / "identity").write_bytes(b"\xff\xfe" * 16)
-    with pytest.raises(StoreError, match="identity: not a word of 32 digits; delete the file"):
-        opened.identity()
-    (opened.root / "identity").unlink()
-    assert len(opened.identity()) == 32
-
-
 @pytest.mark.parametrize(
     "use",
     [

@@ -21,7 +21,7 @@ from stairwise.lab.store import Store
 from stairwise.lab.sweep import Request, preview, sweep
 from stairwise.report import sweeps
 from stairwise.train.loop import Member, Program
-from tests.lab.walking import PAPER
+from tests.lab.walking import PAPER, Walk
 from tests.train.test_loop import walk_stage
 
 WALK, ONWARD = PAPER.experiment("walk"), PAPER.experiment("onward")
@@ -242,7 +242,7 @@ def test_the_trial_axis_spreads_over_local_devices_and_each_share_has_the_bits_o
 def test_a_width_that_the_shards_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="shards=2 must lie in 1"):
         Program([walk_stage()], width=3, shards=2)
-    (outcome,) = Program([walk_stage()], width=2).run([Member(0, {"rate": 0.3, "shift": 0.0})])
+    (outcome,) = Program([walk_stage()], width=2).run([Member(0, Walk())])
     assert np.isfinite(outcome.last("mean"))
 
 

@@ -1,6 +1,6 @@
 """A small paper whose trials really run: a noisy walk, a second walk that starts where it ended, a host-side study."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,10 +28,11 @@ def onward(config: Walk):
     from tests.train.test_loop import walk_stage
 
     stage = walk_stage(steps=config.steps, width=config.width)
-    start = stage.init
-    return [
-        type(stage)(**{**stage.__dict__, "init": lambda n, carry, key: start(n, carry["first"]["walk/place"], key)})
-    ]
+
+    def start(trial, carry, key):
+        return stage.init(trial, carry["first"]["walk/place"], key)
+
+    return [replace(stage, init=start)]
 
 
 def first(config: Walk, seed: int) -> dict[str, Trial]:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from stairwise.lab import registry
 from stairwise.lab.contract import Verdict
 from stairwise.lab.store import Store
 from tests.report import tiny
@@ -13,8 +12,7 @@ from tests.report.site import built
 
 @pytest.fixture(autouse=True)
 def _only_tiny(monkeypatch):
-    monkeypatch.setattr(registry, "modules", lambda: {"tiny": tiny.__name__})
-    monkeypatch.setattr(registry, "_built_in", lambda: {"tiny": tiny.__name__})
+    tiny.alone(monkeypatch)
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +20,7 @@ def plain_site(tmp_path_factory) -> Path:
     """The site of a store that holds the quick preset of one experiment; tests look at it and leave it alone."""
     folder = tmp_path_factory.mktemp("plain")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "modules", lambda: {"tiny": tiny.__name__})
-        patch.setattr(registry, "_built_in", lambda: {"tiny": tiny.__name__})
+        tiny.alone(patch)
         store = Store.open(folder / "store")
         tiny.fill(store)
         tiny.keep(store, "tiny/thm1", Verdict.at_most(1, 2, details=({"n": 3},)))

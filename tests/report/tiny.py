@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 
+from stairwise.lab import manifest, registry
 from stairwise.lab.answers import Answer, Measured
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Experiment, Figure, Ledger, Outcome, Paper, Preset, Trial, Verdict
@@ -87,6 +90,13 @@ def order(config: Walk, seed: int) -> Verdict:
 @LEDGER.empirical("fig1", experiment="walk", says="walks converge")
 def converge(records: list[Any]) -> Verdict:
     return Verdict.reported(1.0)
+
+
+def alone(patch: pytest.MonkeyPatch) -> None:
+    """Let this be the only paper that is installed."""
+    patch.setattr(manifest, "built_in", list)
+    patch.setattr(manifest, "plug_ins", lambda: [EntryPoint("tiny", f"{__name__}:PAPER", manifest.GROUP)])
+    patch.setattr(registry, "plug_ins", lambda: registry.PlugIns({"tiny": __name__}, {}, {}))
 
 
 def nothing(config: Walk) -> list[Any]:

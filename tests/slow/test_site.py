@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stairwise.lab import registry
 from stairwise.lab.contract import Outcome, Trial, Verdict
 from stairwise.lab.store import Store
 from stairwise.report import pictures
@@ -30,7 +29,7 @@ SECONDS = 2.0
 @pytest.fixture(scope="module")
 def only_tiny():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "modules", lambda: {"tiny": tiny.NAME})
+        tiny.alone(patch)
         yield
 
 

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.config import ConfigError
+from stairwise.lab.config import ConfigError, short
 
 SCRATCH_NAME = re.compile(r"\.?stairwise-(?P<machine>[0-9a-f]{12})-(?P<pid>\d{1,9})-[0-9a-f]{8}")
 SCRATCH_SECONDS = 3600.0
+LONGEST_NAME = 255  # bytes that the name of a file may have
 UNSEALED = "0" * 64
 SEAL = re.compile(rb'(^ "seal": ")([0-9a-f]{64})', re.MULTILINE)  # one space deep: a field of the outermost level
 # what every reader of the format knows
@@ -154,6 +155,8 @@ def output_file(field: str, name: str, endings: tuple[str, ...]) -> Path:
         raise ConfigError(f"{field}={path} must end in {words}")
     if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise ConfigError(f"{field}={path} must lie in a folder that exists")
+    if os.path.isdir(path) or len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise ConfigError(f"{field}={short(name)} must be a file with a name of at most {LONGEST_NAME} bytes")
     return path
 
 

@@ -15,7 +15,6 @@ written aside and renamed to its place, and where two write the same one the sec
 """
 
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -61,8 +60,6 @@ from stairwise.lab.stored import (
     undamaged,
     valid,
 )
-
-IDENTITY = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)

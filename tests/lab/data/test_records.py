@@ -125,7 +125,7 @@ def test_parity_chains_are_the_sequences_of_the_paper(layout, cot):
 
     request = Request.of("parity_chain", {"layout": layout, "order": "random", "absorbed": 1}, 50, seed=5, cot=cot)
     columns = next(request.blocks()).columns
-    problem = problem_of(request.config.task(cot=cot), {"seed": 5})
+    problem = problem_of(request.config.task(cot=cot), 5)
     tokens = jax.vmap(problem.tokens)(jnp.asarray(columns["bits"], dtype=jnp.int8))
     assert (tokens == columns["tokens"]).all()
     labels = columns["tokens"][:, request.source.prompt_tokens :]

@@ -7,7 +7,8 @@ import pytest
 
 from stairwise.lab.config import ConfigError, update
 from stairwise.papers.crossings import PAPER, filter
-from stairwise.papers.crossings.filter import EXPERIMENT, Filtered, kept_share, right_share, runs, train
+from stairwise.papers.crossings.filter import EXPERIMENT, Filtered, runs, train
+from stairwise.papers.crossings.filter.config import kept_share, right_share
 from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.evaluate import VALUE

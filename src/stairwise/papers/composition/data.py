@@ -49,8 +49,9 @@ def space(config: Hops) -> Space:
 
 def source(config: Hops, draw: Draw) -> Source:
     from stairwise.papers.composition.train import hidden_of
+    from stairwise.train.loop import RunningTrial
 
-    hidden = np.asarray(hidden_of(config, {"seed": draw.seed}))
+    hidden = np.asarray(hidden_of(config, RunningTrial(config, draw.seed)))
     letters = tuple(str(letter) for letter in range(config.alphabet))
     blocks = [f"block{block}" for block in range(config.blocks)]
     kinds = [f"hop{hop}" for hop in range(1, max(config.blocks, *config.hops) + 1)]

@@ -1,6 +1,6 @@
 """Crossings: what one paper's idea does to another paper's task. Each has a hypothesis written before it was run.
 
-A crossing is a folder of its own: `__init__` (config, presets, hypotheses as claims; no JAX), `train` and `figures`.
+A crossing is a folder of its own: `config`, `__init__` (presets, and hypotheses as claims), `train` and `figures`.
 """
 
 from stairwise.lab.contract import Paper

@@ -2,24 +2,21 @@
 
 To change: one function a statement. A theory claim takes sizes (any of them can be set from the command line) and a
 seed, runs in float64, and compares a closed form with something that does not know it. An empirical claim judges stored
-trials against a line that was written down before they ran. JAX is reached through `lazy`: listing claims is instant.
+trials against a line that was written down before they ran.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from stairwise.lab.checks import identical
 from stairwise.lab.config import Config, option
 from stairwise.lab.contract import Ledger, Verdict
-
-
-from stairwise.skeleton.paper import theory
-
-import jax.numpy as jnp
 from stairwise.measure import population
-from stairwise.skeleton.paper import model, task
+
+from stairwise.skeleton.paper import model, task, theory
 
 LEDGER = Ledger()
 CLOSE = 0.05  # how far a seed may stray from the closed form

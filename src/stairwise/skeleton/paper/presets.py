@@ -1,18 +1,15 @@
 """Every experiment with its presets: complete hyper-parameters, nothing implied.
 
 To change: `quick` is about a minute on a CPU, `gpu` a few minutes on one GPU with five seeds or more, `paper` the
-literal protocol with the hours you expect it to take. Arms are what the experiment compares. No JAX here: programs and
-figures are named as "module:function".
+literal protocol with the hours you expect it to take. Arms are what the experiment compares.
 """
 
 from dataclasses import replace
-from stairwise.skeleton.paper import figures
-from stairwise.skeleton.paper import train
 
 from stairwise.lab.contract import Experiment, Figure, Preset
 
+from stairwise.skeleton.paper import figures, train
 from stairwise.skeleton.paper.config import Training
-
 
 LONG = Training(steps=5000, measure_every=50)
 

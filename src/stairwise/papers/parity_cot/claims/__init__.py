@@ -1,4 +1,4 @@
-"""Every statement of the paper as a check: importing this package fills the ledger, and imports no JAX."""
+"""Every statement of the paper as a check: importing this package fills the ledger."""
 
 from importlib import import_module
 
