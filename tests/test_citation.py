@@ -30,3 +30,4 @@ def test_all_five_papers_are_referred_to_with_their_authors():
         ]
         assert ", ".join(initials) == paper.authors
         assert reference["year"] == paper.year
+        assert reference.get("url", "").removeprefix("https://arxiv.org/abs/") == paper.arxiv

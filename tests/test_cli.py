@@ -54,6 +54,7 @@ def call(capsys, *arguments):
         (["run", "selection/nothing"], ["unknown experiment", "nothing", "online"]),
         (["run", "nowhere/online"], ["unknown paper", "nowhere", "selection"]),
         (["run", "online"], ["online", "PAPER/EXPERIMENT"]),
+        (["cite", "selektion"], ["unknown paper: selektion", "did you mean selection?"]),
         (["run", "selection/online", "--preset", "huge"], ["preset=huge", "quick, gpu, paper"]),
         (["run", "selection/online", "--seeds", "0"], ["seeds=0", "1..1000000"]),
         (["run", "selection/online", "--group", "0"], ["group=0", "1..65536"]),

@@ -169,6 +169,9 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--into", metavar="FOLDER", help="folder of the project, new or empty (default: ./NAME)")
     new.add_argument("--title", help="title of the paper")
 
+    cite = add("cite", "print the BibTeX entry of this library, or of a paper", as_json=False)
+    cite.add_argument("name", nargs="?", metavar="PAPER", help="the paper to cite (default: this library)")
+
     add("doctor", "device, precision, cache, versions, extras, store")
     return top
 

@@ -372,6 +372,14 @@ def _bench(options, fields) -> int:
     return bench(options)
 
 
+def _cite(options, fields) -> int:
+    from stairwise.lab.manifest import manifests
+    from stairwise.report.catalogue import bibtex
+
+    print(bibtex(None if options.name is None else manifests(options.name)[0]))
+    return 0
+
+
 def _doctor(options, fields) -> int:
     from stairwise.report.doctor import doctor
 
@@ -397,5 +405,6 @@ COMMANDS = {
     "gc": _gc,
     "new-paper": _new_paper,
     "bench": _bench,
+    "cite": _cite,
     "doctor": _doctor,
 }

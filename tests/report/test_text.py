@@ -10,7 +10,7 @@ import pytest
 
 from stairwise.lab.api import Result
 from stairwise.lab.contract import Outcome, Verdict
-from stairwise.lab.manifest import describe
+from stairwise.lab.manifest import describe, read
 from stairwise.lab.store import Store
 from stairwise.lab.verify import Row
 from stairwise.report import catalogue, summary, text
@@ -88,6 +88,25 @@ def test_the_listing_is_json_with_every_field_of_every_claim_and_experiment(fill
     assert theorem["fields"][3]["choices"] == ["plain", "lazy"]
     assert empirical["experiment"] == "tiny/walk"
     assert [field["name"] for field in empirical["fields"]] == ["steps", "rate", "hops", "kind"]
+
+
+def test_an_entry_to_cite_has_what_is_known_of_the_paper_and_escapes_what_latex_would_read():
+    assert catalogue.bibtex(describe(tiny.PAPER)).splitlines() == [
+        "@misc{author2024tiny,",
+        "  title = {{On Walks \\& Climbs}},",
+        "  author = {A. Author},",
+        "  year = {2024},",
+        "}",
+    ]
+    known = describe(tiny.PAPER) | {"authors": "A. Author, B. C. Other", "venue": "COLT", "arxiv": "2401.00001"}
+    assert catalogue.bibtex(known).splitlines()[2:4] == [
+        "  author = {A. Author and B. C. Other},",
+        "  booktitle = {COLT}, year = {2024}, url = {https://arxiv.org/abs/2401.00001},",
+    ]
+
+
+def test_our_own_study_is_cited_as_the_library():
+    assert catalogue.bibtex(read("crossings")) == catalogue.bibtex(None)
 
 
 # --- verify -----------------------------------------------------------------------------------------------------------

@@ -412,7 +412,8 @@ class Paper:
     """A paper: what it is, what it claims, what can be run, how it answers the questions asked of every paper.
 
     `tasks` are what `stairwise data` and `stairwise eval` draw from; `constructions` are the models it writes down;
-    `tensors` says in a line what each tensor of its models is, by a pattern of names ("key_query.*").
+    `tensors` says in a line what each tensor of its models is, by a pattern of names ("key_query.*"); `arxiv` is its
+    number there ("2406.06893"), where it has one.
     """
 
     id: str
@@ -427,6 +428,7 @@ class Paper:
     constructions: tuple[Construction, ...] = ()
     tensors: Mapping[str, str] = field(default_factory=dict)
     tasks: tuple[TaskSource, ...] = ()
+    arxiv: str = ""
 
     def __post_init__(self):
         claims = tuple(dataclasses.replace(claim, paper=self.id) for claim in self.claims)

@@ -76,6 +76,7 @@ def describe(paper: Any) -> Manifest:
         "authors": paper.authors,
         "year": paper.year,
         "venue": paper.venue,
+        "arxiv": paper.arxiv,
         "summary": paper.summary,
         "experiments": [
             {

@@ -1,14 +1,18 @@
 """What there is to run, draw and verify, printed from the manifests; imports no paper and no JAX."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
 
+from stairwise import __version__
 from stairwise.lab.config import ConfigError
 from stairwise.lab.manifest import KINDS, TIERS, Manifest
 from stairwise.report.terminal import cells, heading, new_table, open_console
 from stairwise.report.words import counted, plain
+
+OURS = "The Stairwise developers"
 
 
 def papers_table(papers: Sequence[Manifest]) -> None:
@@ -51,6 +55,28 @@ def paper_table(paper: Manifest, store: Path) -> None:
         written = ", ".join(each["id"] for each in paper["constructions"])
         console.print(Text(f"constructions for stairwise export: {written}"))
     console.print(Text(f"store: {plain(store)}", style="dim"))
+
+
+def bibtex(paper: Manifest | None) -> str:
+    """The entry of a paper; of this library where there is none, and for studies of our own, which are part of it.
+
+    Title and author have lines of their own.
+    """
+    if paper is None or paper["authors"] == OURS:
+        kind, key, title, authors = "misc", "stairwise", "Stairwise", [f"{{{OURS}}}"]
+        rest = {"note": f"Version {__version__}", "year": "2026"}
+    else:
+        title, authors, venue = paper["title"], paper["authors"].split(", "), paper["venue"].strip("-")
+        kind = "inproceedings" if venue else "misc"
+        key = f"{authors[0].split()[-1].lower()}{paper['year']}{paper['id']}"
+        rest = {"booktitle": venue, "year": str(paper["year"])}
+        rest["url"] = f"https://arxiv.org/abs/{paper['arxiv']}" if paper["arxiv"] else ""
+    lines = [
+        f"title = {{{{{title}}}}},",  # the second pair of braces keeps its capitals
+        f"author = {{{' and '.join(authors)}}},",
+        " ".join(f"{name} = {{{value}}}," for name, value in rest.items() if value),
+    ]
+    return "\n  ".join([f"@{kind}{{{key},", *(re.sub(r"([&%#])", r"\\\1", line) for line in lines)]) + "\n}"
 
 
 def _stored(store: Path, experiment: str) -> int:

@@ -14,6 +14,7 @@ PAPER = Paper(
     authors="K. Wen, H. Zhang, H. Lin, J. Zhang",
     year=2025,
     venue="ICLR",
+    arxiv="2410.05459",
     summary="parity takes exponentially many samples without a chain of thought, linearly many with it",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,

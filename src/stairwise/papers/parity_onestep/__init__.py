@@ -13,6 +13,7 @@ PAPER = Paper(
     authors="J. Kim, T. Suzuki",
     year=2024,
     venue="M3L workshop at NeurIPS",
+    arxiv="2410.08633",
     summary="one gradient step learns any parity from chains of thought; without them it stays hidden",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,

@@ -13,6 +13,7 @@ PAPER = Paper(
     authors="Z. Wang, S. Wei, D. Hsu, J. D. Lee",
     year=2024,
     venue="ICML",
+    arxiv="2406.06893",
     summary="attention learns to select; stochastic positions generalise in length",
     claims=tuple(LEDGER.claims),
     experiments=EXPERIMENTS,
