@@ -1,6 +1,6 @@
 """Every experiment with its presets: complete hyper-parameters, nothing implied.
 
-The paper has no experiments: these are designed around its statements. Where a preset is called "paper" it follows the
+These are designed around the paper's statements; Figures 4 and 5 of the ICLR version are not among them yet. Where a preset is called "paper" it follows the
 statement literally where there is one: n = d^(2+eps) samples and eta = eta0 d^(2+eps/16).
 """
 
