@@ -1,7 +1,8 @@
 """Every experiment with its presets: complete hyper-parameters, nothing implied.
 
-These are designed around the paper's statements; Figures 4 and 5 of the ICLR version are not among them yet. Where a preset is called "paper" it follows the
-statement literally where there is one: n = d^(2+eps) samples and eta = eta0 d^(2+eps/16).
+These are designed around the paper's statements; Figures 4 and 5 of the ICLR version are not among them yet. Where a
+preset is called "paper" it follows the statement literally where there is one: n = d^(2+eps) samples and
+eta = eta0 d^(2+eps/16).
 """
 
 from stairwise.papers.parity_onestep.presets.chain import ABLATION, ADAM, REGIMES, STAIRCASE
