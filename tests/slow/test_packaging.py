@@ -142,7 +142,7 @@ def test_a_missing_extra_is_one_line_that_names_it(fresh):
     requests = {
         missing("stairwise query", "query"): ["query", "select 1"],
         missing("--cluster", "cluster"): [*sweep, "--cluster", "local:2"],
-        missing("stairwise entropy", "hf"): ["entropy", "--model", "gpt2", "--data", "problems.jsonl"],
+        missing("a Hugging Face model", "hf"): ["entropy", "--model", "gpt2", "--data", "problems.jsonl"],
     }
     for line, arguments in requests.items():
         assert call(program, *arguments, cwd=folder, status=2)[1] == f"stairwise: {line}\n"

@@ -82,7 +82,7 @@ def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
             if missing:
                 raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
             arms = list(dict.fromkeys(record.arm for record in records))
-            if not registry.experiment(figure).lacks_arms(arms):
+            if figure.paper not in registry.modules() or not registry.experiment(figure).lacks_arms(arms):
                 raise
             said = f"it shows arms that have been changed into {'; '.join(arms)}"
             raise ConfigError(f"{figure.id} cannot be drawn: {said} ({type(error).__name__}: {error})") from error

@@ -70,6 +70,8 @@ def manifests(id: str | None = None) -> list[Manifest]:
 
 def describe(paper: Any) -> Manifest:
     """The manifest of a `Paper`."""
+    from stairwise.lab.execute import code_of
+
     return {
         "id": paper.id,
         "title": paper.title,
@@ -84,6 +86,7 @@ def describe(paper: Any) -> Manifest:
                 "says": each.says,
                 "presets": {name: f"{len(preset.arms)}x{preset.seeds}" for name, preset in each.presets.items()},
                 "figures": [figure.id for figure in each.figures],
+                "code": list(code_of(each)),
             }
             for each in paper.experiments
         ],

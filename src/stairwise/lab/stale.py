@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 
+from stairwise.lab import manifest, provenance
 from stairwise.lab.contract import Experiment, Trial
 from stairwise.lab.execute import source_hash
 from stairwise.lab.record import FAILED, StoredTrial
@@ -10,17 +11,26 @@ from stairwise.lab.shown import experiment_of
 from stairwise.lab.store import Store
 
 
-def present_hash(experiment: Experiment | None) -> str | None:
-    """The hash of the code that would make the experiment's trials now; None where it cannot be found."""
+def present_hash(experiment: Experiment | str) -> str | None:
+    """The hash of the code that would make the experiment's trials now; None where it cannot be found.
+
+    For the name of one in this package its modules are known from the manifest, and none of them is imported.
+    """
     try:
-        return None if experiment is None else source_hash(experiment)
+        if isinstance(experiment, str):
+            owner, _, id = experiment.partition("/")
+            if owner in manifest.built_in():
+                known = {each["id"]: each["code"] for each in manifest.read(owner)["experiments"]}
+                return provenance.source_hash(*known[id]) if id in known else None
+        found = experiment_of(experiment) if isinstance(experiment, str) else experiment
+        return None if found is None else source_hash(found)
     except (ValueError, OSError):
         return None
 
 
 def is_stale(record: StoredTrial, experiment: Experiment | None = None) -> bool:
     """Whether a trial says that it was made by other code than its experiment has now."""
-    return _differ(record.run.get("source_hash"), present_hash(experiment or experiment_of(record.experiment)))
+    return _differ(record.run.get("source_hash"), present_hash(experiment or record.experiment))
 
 
 def _differ(made_by: object, now: str | None) -> bool:
@@ -33,7 +43,7 @@ def count(records: Iterable[StoredTrial], experiment: Experiment | None = None) 
     found = 0
     for record in records:
         if record.experiment not in now:
-            now[record.experiment] = present_hash(experiment or experiment_of(record.experiment))
+            now[record.experiment] = present_hash(experiment or record.experiment)
         found += _differ(record.run.get("source_hash"), now[record.experiment])
     return found
 
@@ -43,7 +53,7 @@ def in_store(store: Store) -> tuple[int, int]:
     from stairwise.lab.query import query
 
     counts = query(store, "select experiment, source_hash, count(*) as trials from trials group by all").to_pylist()
-    stale = [each for each in counts if _differ(each["source_hash"], present_hash(experiment_of(each["experiment"])))]
+    stale = [each for each in counts if _differ(each["source_hash"], present_hash(each["experiment"]))]
     return sum(each["trials"] for each in stale), sum(each["trials"] for each in counts)
 
 

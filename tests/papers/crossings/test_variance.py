@@ -12,6 +12,7 @@ from stairwise.papers.composition.config import Hardness
 from stairwise.papers.composition.hardness import gradient_variance
 from stairwise.papers.crossings import variance
 from stairwise.papers.crossings.variance import Spectrum, runs, train
+from stairwise.papers.crossings.variance.config import CLASSES, NETWORKS
 from stairwise.tasks.parity import cube
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
@@ -83,8 +84,8 @@ def records(parity: float, composition: float, largest: float = 0.5) -> list[Han
     slopes = {"parity": parity, "composition": composition}
     return [
         record(targets, network, size, slopes[targets], largest)
-        for targets in variance.CLASSES
-        for network in variance.NETWORKS
+        for targets in CLASSES
+        for network in NETWORKS
         for size in (1, 2, 3)
     ]
 
