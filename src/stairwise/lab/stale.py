@@ -1,6 +1,7 @@
 """Trials that other code has made than there is now: counted, named in a line, run again with `--fresh`."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from stairwise.lab import manifest, provenance
@@ -50,11 +51,9 @@ def count(records: Iterable[StoredTrial], experiment: Experiment | None = None) 
 
 def in_store(store: Store) -> tuple[int, int]:
     """How many trials of a store are stale, and how many there are."""
-    from stairwise.lab.query import query
-
-    counts = query(store, "select experiment, source_hash, count(*) as trials from trials group by all").to_pylist()
-    stale = [each for each in counts if _differ(each["source_hash"], present_hash(each["experiment"]))]
-    return sum(each["trials"] for each in stale), sum(each["trials"] for each in counts)
+    made = Counter((record.experiment, str(record.run.get("source_hash"))) for record in store.glances())
+    stale = sum(trials for (name, code), trials in made.items() if _differ(code, present_hash(name)))
+    return stale, made.total()
 
 
 def words(stale: int, trials: int, remedy: str = "--fresh runs them again") -> str:

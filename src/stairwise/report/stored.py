@@ -1,6 +1,6 @@
 """What `stairwise runs`, `show` and `diff` print of the store. Imports no JAX."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -42,7 +42,7 @@ def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
         )
     open_console().print(table if rows else Text(plain(f"no runs{_of(chosen)} in the store {store.root}")))
     asked = {digest for row in rows for digest in row["trials"]}
-    _say_stale([record for record in store.glances(chosen.name) if record.digest in asked])
+    _say_stale(record for record in store.glances(chosen.name) if record.digest in asked)
     _name_damaged(store)
 
 
@@ -66,10 +66,18 @@ def trials_table(store: Store, wanted: Filter | str | None = None) -> None:
     _name_damaged(store)
 
 
-def _say_stale(records: Sequence[StoredTrial]) -> None:
-    stale = count(records)
+def _say_stale(records: Iterable[StoredTrial]) -> None:
+    seen = 0
+
+    def counted() -> Iterator[StoredTrial]:  # one by one: a store may hold many
+        nonlocal seen
+        for record in records:
+            seen += 1
+            yield record
+
+    stale = count(counted())
     if stale:
-        open_console().print(Text(words(stale, len(records), "stairwise run --fresh runs them again")))
+        open_console().print(Text(words(stale, seen, "stairwise run --fresh runs them again")))
 
 
 def _name_damaged(store: Store) -> None:
