@@ -145,10 +145,10 @@ def _query(options, fields) -> int:
 
     if options.json and options.csv:
         raise ConfigError("json and csv exclude each other")
-    store = _reader(options)
-    found = query(store, options.sql, for_terminal())
+    made_by: list[Any] = []
+    found = query(_reader(options), options.sql, for_terminal(), made_by)
     sweeps.answer(found, "json" if options.json else "csv" if options.csv else "table")
-    stale.warn(*stale.in_store(store), "stairwise run --fresh runs them again")
+    stale.warn(*stale.of_counts(made_by), "stairwise run --fresh runs them again")
     return 0
 
 

@@ -29,8 +29,14 @@ VIEWS = {"trials": TRIAL_COLUMNS, "finals": FINAL_COLUMNS, "metrics": METRIC_COL
 ATTEMPTS = 5  # another process may merge or repair segments while they are read
 
 
-def query(store: Store, sql: str, progress: Silent | None = None) -> Any:
-    """The result of an SQL query as a pyarrow table; ConfigError where the query is none."""
+MADE_BY = "select experiment, source_hash, count(*) from trials group by all"
+
+
+def query(store: Store, sql: str, progress: Silent | None = None, made_by: list[Any] | None = None) -> Any:
+    """The result of an SQL query as a pyarrow table; ConfigError where the query is none.
+
+    `made_by` is filled with how many trials the store holds of each experiment, by the hash of the code that made them.
+    """
     with tables(store, progress) as connection:
         import duckdb
 
@@ -39,6 +45,8 @@ def query(store: Store, sql: str, progress: Silent | None = None) -> Any:
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise ConfigError("query: must be one statement that selects: it begins with select, with or from")
             table = connection.sql(sql).to_arrow_table()
+            if made_by is not None:
+                made_by += connection.sql(MADE_BY).fetchall()
         except duckdb.Error as error:
             raise ConfigError(f"query: {one_line(' '.join(str(error).split()))}") from None
     return table.rename_columns(_unique(table.column_names))

@@ -1,7 +1,6 @@
 """Trials that other code has made than there is now: counted, named in a line, run again with `--fresh`."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from stairwise.lab import manifest, provenance
@@ -49,11 +48,10 @@ def count(records: Iterable[StoredTrial], experiment: Experiment | None = None) 
     return found
 
 
-def in_store(store: Store) -> tuple[int, int]:
-    """How many trials of a store are stale, and how many there are."""
-    made = Counter((record.experiment, str(record.run.get("source_hash"))) for record in store.glances())
-    stale = sum(trials for (name, code), trials in made.items() if _differ(code, present_hash(name)))
-    return stale, made.total()
+def of_counts(made: Iterable[tuple[str, str | None, int]]) -> tuple[int, int]:
+    """How many trials are stale, and how many there are, from (experiment, hash of its code, trials)."""
+    rows = list(made)
+    return sum(n for name, code, n in rows if _differ(code, present_hash(name))), sum(n for _, _, n in rows)
 
 
 def words(stale: int, trials: int, remedy: str = "--fresh runs them again") -> str:
