@@ -37,7 +37,8 @@ def test_a_name_that_nothing_has_is_refused_with_the_nearest_one(target, kinds, 
 
 def test_an_alias_of_a_claim_is_a_name_of_it():
     aliased = next(claim for claim in manifest.read("lego")["claims"] if claim["aliases"])
-    manifest.check_name(f"lego/{aliased['aliases'][0]}", "claims")
+    manifest.check_name(f"lego/{aliased['aliases'][0]}", "claims")  # raises where it is none
+    assert registry.paper("lego").claim(aliased["aliases"][0]).id == aliased["id"]
 
 
 def test_importing_every_paper_starts_no_backend_and_imports_neither_matplotlib_nor_scipy_stats():

@@ -87,7 +87,7 @@ def count_axis(axes: Any) -> None:
 
 
 def common_steps(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """The steps that all seeds share (one that was lost may be shorter), and the values there, one row a seed."""
+    """The steps that all seeds share (one that was lost may be shorter), and the values there, one row per seed."""
     shared = runs[0][0]
     for steps, _ in runs[1:]:
         shared = np.intersect1d(shared, steps)
