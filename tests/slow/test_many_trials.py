@@ -41,4 +41,4 @@ def test_ten_thousand_trials_take_less_than_two_seconds(stores, command):
 def test_twenty_times_the_trials_take_hardly_more_memory(stores, command):
     grown = stores[MANY][command][1] - stores[FEW][command][1]
     # megabytes, of 9,500 trials with 2.3 million measurements; a query holds their compressed files, and reads ahead
-    assert grown < (250 if command == "query" else 80)
+    assert grown < (150 if command == "query" else 80)  # measured: 122 and 34
