@@ -29,6 +29,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python docs/docs_site/prose.py
 	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright; else echo "pyright could not be set up: type check skipped"; fi
 
 format: $(VENV)/.dev
@@ -39,8 +40,8 @@ bench: $(VENV)/.dev
 	$(BIN)/stairwise bench
 
 docs: $(VENV)/.docs
-	$(BIN)/python docs/docs_site/notebooks.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/docs_site/write.py .cache/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d .cache/doctrees .cache/docs site
 	@echo "site/index.html is the documentation"
 
 clean:

@@ -21,8 +21,8 @@ from unittest import mock
 
 from stairwise import cli
 from stairwise.bench.store import fill
+from stairwise.config import Config, leaves
 from stairwise.lab import registry
-from stairwise.lab.config import Config, leaves
 
 SECONDS = 60  # none may take longer
 JUNK = ["", " ", ",", ",,", "1,2", "nan", "inf", "-inf", "-1", "0", "1", "2", "3", "1e400", "1e-400", "2**99", "2**-1"]
@@ -58,7 +58,10 @@ STOPPED_BY = {
     "run": ["--dry-run"],
     "sweep": ["--dry-run"],
     "verify": ["--dry-run"],
+    "audit": ["--strength", "none"],
     "report": ["--out", "file/inside"],
+    "playground": ["--out", "file/inside"],
+    "stories": ["--out", "file/inside"],
     "reproduce": ["--out", "file/inside"],
     "export": ["-o", "file/inside"],
     "bench": ["--limit", "0"],
@@ -73,8 +76,7 @@ class Fuzzer:
     def __init__(self, seed: int, store: Path):
         self.draw = random.Random(seed)
         self.stores = [str(store), "none", "file", "file/inside", "made"]
-        top = cli.parser()
-        self.commands: dict[str, argparse.ArgumentParser] = top._subparsers._group_actions[0].choices  # type: ignore
+        self.commands = cli.parser().commands
         papers = registry.papers()
         experiments = {each.name: each.presets["quick"].config for paper in papers for each in paper.experiments}
         tasks = {task.id: task.Config() for paper in papers for task in paper.tasks}
@@ -218,7 +220,7 @@ def sandbox() -> Iterator[Path]:
         os.chdir(place)
         try:
             with (
-                mock.patch("stairwise.lab.estimate.trial_bytes", return_value=None),  # would trace every program
+                mock.patch("stairwise.lab.run.estimate.trial_bytes", return_value=None),  # would trace every program
                 mock.patch.dict(os.environ, {"HF_HUB_OFFLINE": "1"}),
             ):
                 yield Path(folder) / "store"

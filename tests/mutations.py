@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.files import seal, unseal
+from stairwise.lab.store.files import seal, unseal
 
 DEEP: Any = []
 for _ in range(100):

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.cli import main, split_fields
+from stairwise.cli import main
+from stairwise.config import leaves
 from stairwise.lab import registry
-from stairwise.lab.config import leaves
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import at_most, row
 
 QUICK = {
     experiment.name: experiment.presets["quick"].config
@@ -29,7 +29,7 @@ FIELDS = sorted({field.path for config in QUICK.values() for field in leaves(con
 def nothing_is_traced():
     """A dry run traces its programs to weigh them: too slow for hundreds of configs, and tested elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stairwise.lab.estimate.trial_bytes", lambda trial: None)
+        patch.setattr("stairwise.lab.run.estimate.trial_bytes", lambda trial: None)
         yield
 
 
@@ -45,7 +45,7 @@ def call(capsys, *arguments):
         (["run", "selection/online", "--task.sparsity", "300"], ["sparsity=300", "at most length=24"]),
         (["run", "selection/online", "--task.length", "-5"], ["task.length=-5", "at least 2"]),
         (["run", "selection/online", "--task.length", "ten"], ["task.length=ten", "whole number"]),
-        (["run", "selection/online", "--task.lenght", "5"], ["task.lenght", "did you mean task.length"]),
+        (["run", "selection/online", "--task.lenght", "5"], ["task.lenght", "did you mean --task.length"]),
         (["run", "selection/online", "--learning_rate", "nan"], ["learning_rate=nan", "above 0"]),
         (["run", "selection/online", "--optimizer", "lion"], ["optimizer=lion", "sgd, adam"]),
         (["run", "selection/online", "--train_value", "maybe"], ["train_value=maybe", "true or false"]),
@@ -59,6 +59,9 @@ def call(capsys, *arguments):
         (["run", "selection/online", "--seeds", "0"], ["seeds=0", "1..1000000"]),
         (["run", "selection/online", "--group", "0"], ["group=0", "1..65536"]),
         (["run", "selection/online", "--task.length"], ["--task.length needs a value"]),
+        (["run", "selection/online", "--port", "80"], ["--port needs --live"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--no-open"], ["--no-open needs --live"]),
+        (["run", "selection/online", "--live", "--port", "70000"], ["port=70000", "0..65535"]),
         (["sweep", "selection/online"], ["needs a grid", "--grid"]),
         (["sweep", "selection/online", "--grid", "lr=1,2"], ["grid: unknown field lr", "fields:"]),
         (["sweep", "selection/online", "--grid", "learning_rate=fast"], ["learning_rate=fast", "a number"]),
@@ -205,14 +208,8 @@ def assert_one_line_at_most(arguments, fields, statuses):
         assert "Traceback" not in err.getvalue()
 
 
-def test_fields_and_options_are_told_apart():
-    known = {"--preset", "--json"}
-    rest, fields = split_fields(["a/b", "--x.y", "-3", "--preset", "gpu", "--z=1=2", "--json"], known)
-    assert rest == ["a/b", "--preset", "gpu", "--json"]
-    assert fields == {"x.y": "-3", "z": "1=2"}
-
-
 LISTING = [["--help"], ["list"], ["list", "lego"], ["list", "lego", "--claims"], ["list", "--find", "length"]]
+LISTING += [["where", "lego", "Lemma", "D.8"]]
 LISTING += [["runs"], ["gc"], ["bench", "--help"]]
 UNKNOWN = [["run", "selection/onlin"], ["run", "selektion/online"], ["verify", "lego/thm99"], ["figure", "lego/fig99"]]
 
@@ -269,10 +266,20 @@ def test_the_listing_names_everything_that_can_be_run_drawn_or_verified(capsys, 
     assert not (tmp_path / "none").exists()
 
 
-def test_every_experiment_has_the_three_presets_and_its_figures_a_home():
+def test_seeds_are_a_number_or_named_one_by_one(capsys):
+    sizes = ["selection/online", "--steps", "300", "--dry-run", "--json"]
+    for text, count in (("2", 4), ("3,5,8", 6), ("7,", 2)):  # two arms each
+        assert main(["run", *sizes, "--seeds", text]) == 0
+        assert json.loads(capsys.readouterr().out)["trials"] == count
+    for text, words in (("3,x", "several (3,5,8)"), (",", "several"), ("3,-5", "seed=-5 must lie in"), ("0", "1..")):
+        assert main(["run", *sizes, "--seeds", text]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_every_experiment_has_a_quick_and_a_gpu_preset_and_its_figures_a_home():
     for paper in registry.papers():
         for experiment in paper.experiments:
-            assert set(experiment.presets) == {"quick", "gpu", "paper"}
+            assert {"quick", "gpu"} <= set(experiment.presets) <= {"quick", "gpu", "paper"}
             assert experiment.figures
             assert experiment.study or experiment.presets["gpu"].seeds >= 5
         assert any(figure.headline for figure in paper.figures)
@@ -315,13 +322,13 @@ def test_a_refused_combination_is_a_row_that_says_why(capsys, tmp_path):
 
 def test_verdicts_with_nan_infinity_and_numpy_integers_are_strict_json(capsys, monkeypatch, tmp_path):
     def check(config, seed):
-        row = {"length": np.int64(3), "gap": float("inf"), "slope": np.float32("nan")}
-        return Verdict("reported", float("nan"), float("inf"), details=(row,))
+        yield at_most("gap", float("nan"), float("inf"))
+        yield row({"length": np.int64(3), "gap": float("inf"), "slope": np.float32("nan")})
 
     claim, _ = registry.claims(["selection/thm3.5"])[0]
-    claim = dataclasses.replace(claim, check=check, cases=claim.cases[:1])
+    claim = dataclasses.replace(claim, check=check, cases=claim.cases[:1], seeds=1)
     monkeypatch.setattr(registry, "claims", lambda names: [(claim, True)])
     status, out, _ = call(capsys, "verify", "selection/thm3.5", "--json", "--store", str(tmp_path / "store"))
-    (row,) = json.loads(out, parse_constant=pytest.fail)
-    assert (status, row["measured"], row["required"]) == (0, None, None)
-    assert row["details"] == [{"length": 3, "gap": None, "slope": None}]
+    (found,) = json.loads(out, parse_constant=pytest.fail)
+    assert (status, found["status"], found["measured"], found["required"]) == (1, "fails", None, None)
+    assert found["details"][1] == {"length": 3, "gap": None, "slope": None}

@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
+from stairwise.config import leaves
 from stairwise.lab import registry
+from stairwise.lab.contract import latex
 
 SOURCE = Path(__file__).parents[1] / "src" / "stairwise"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -32,7 +34,15 @@ def test_every_random_draw_names_its_dtype():
 
 
 def test_only_those_who_run_things_switch_float64_on():
-    allowed = {"lab/execute.py", "lab/verify.py", "report/doctor.py", "bench/run.py"}
+    allowed = {
+        "lab/ledger/audit.py",
+        "lab/ledger/laws.py",
+        "lab/run/execute.py",
+        "lab/ledger/falsify.py",
+        "lab/ledger/verify.py",
+        "commands/doctor.py",
+        "bench/run.py",
+    }
     found = {
         str(path.relative_to(SOURCE))
         for path in FILES
@@ -42,10 +52,32 @@ def test_only_those_who_run_things_switch_float64_on():
     assert found <= allowed
 
 
+def test_requests_rows_and_solutions_are_named_by_what_they_are():
+    classes = [name for path in FILES for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)]
+    assert max(map(classes.count, ("Request", "Row", "Solution", "Tally", "Stored"))) == 1
+
+
 def test_nothing_pickles():
     assert [
         str(path) for path in FILES if re.search(r"\bimport pickle|allow_pickle=True|\.to_pickle", path.read_text())
     ] == []
+
+
+def test_papers_train_through_the_one_stage_but_for_those_that_the_design_page_lists():
+    """Claims and theories differentiate to check a formula, and train nothing that is stored."""
+    page = (SOURCE.parents[1] / "docs" / "design.md").read_text()
+    bare = set(re.findall(r"`(\w+/\w+\.py)`", page.partition("## One way to train")[2].partition("\n## ")[0]))
+    gradients = {"lego/ffn.py", "composition/rules.py"}  # what the bare stages differentiate
+    papers = SOURCE / "papers"
+    code = {
+        str(path.relative_to(papers)): path.read_text()
+        for path in sorted(papers.rglob("*.py"))
+        if not {"claims", "theory"} & set(path.parts)
+    }
+    assert {name for name, text in code.items() if re.search(r"\bStage\(\n", text)} == bare
+    steps, parts = r"apply_updates|\.update\((gradient|direction)|value_and_grad|jax\.grad\(", r"jnp\.cos\(jnp\.pi"
+    own = rf"{steps}|{parts}|tree\.unflatten|shuffled\("
+    assert {name for name, text in code.items() if re.search(own, text)} <= bare | gradients
 
 
 def test_every_paper_has_a_page_that_names_its_errata_and_its_code():
@@ -56,9 +88,32 @@ def test_every_paper_has_a_page_that_names_its_errata_and_its_code():
             assert "## Where each statement lives" in page
 
 
+def test_the_claims_that_authors_start_from_import_the_one_door_only():
+    root = SOURCE.parents[1]
+    for folder in (SOURCE / "skeleton" / "paper", root / "examples" / "in_context_regression" / "src"):
+        for path in (path for path in folder.rglob("*.py") if "claims" in (path.stem, path.parent.name)):
+            used = set(re.findall(r"^\s*(?:from|import) (stairwise[\w.]*)", path.read_text(), re.MULTILINE))
+            assert {name for name in used if not name.startswith("stairwise.skeleton")} <= {"stairwise.paper"}, path
+
+
 def test_claims_are_kinds_and_ids_that_can_be_typed():
     for paper in registry.papers():
         for claim in paper.claims:
             assert re.fullmatch(r"[A-Za-z0-9.-]+", claim.id)
-            assert len(claim.says) <= 160
+            assert len(latex.plain(claim.says)) <= 240
             assert claim.check is None or claim.cases
+
+
+def test_the_same_knob_has_the_same_name_in_every_paper():
+    """The table "One vocabulary" in docs/how-to/change-an-assumption.md."""
+    former = {"rate", "lr", "decoder", "lessons", "test_sequences", "test_inputs", "test", "validation", "precision"}
+    allowed = {"values.rate", "rate.lam", "rate.scale", "rate.eta0", "rate.eps", "rate.adam"}  # mean something else
+    for paper in registry.papers():
+        configs = [experiment.Config() for experiment in paper.experiments]
+        for leaf in (leaf for config in configs for leaf in leaves(config)):
+            assert leaf.path in allowed or former.isdisjoint(leaf.path.split(".")), (paper.id, leaf.path)
+            if leaf.metadata["help"].startswith(("learning rate", "peak learning rate", "peak Adam learning rate")):
+                assert leaf.path.split(".")[-1] in ("learning_rate", "adam"), (paper.id, leaf.path)
+            if leaf.path in ("width", "layers", "heads"):
+                beside = {other.path for config in configs for other in leaves(config)}
+                assert not {"layers", "heads"} & beside, (paper.id, leaf.path)

@@ -12,8 +12,8 @@ import pytest
 
 import stairwise as sw
 from stairwise.cli import main
+from stairwise.config import leaves
 from stairwise.lab import registry
-from stairwise.lab.config import leaves
 from tests.language import need_transformers, save_tiny_model
 
 
@@ -35,7 +35,7 @@ def call(capsysbinary, *arguments):
         (["data", "lego", "-n", "9", "--length", "24"], ["length=24 needs 25 variables", "variables=24"]),
         (["data", "lego", "-n", "9", "--distractors", "4"], ["distractors=4", "need 30 variables"]),
         (["data", "lego", "-n", "9", "--action", "X5"], ["action=X5", "C<n>"]),
-        (["data", "lego", "-n", "9", "--lenght", "4"], ["lenght", "did you mean length"]),
+        (["data", "lego", "-n", "9", "--lenght", "4"], ["lenght", "did you mean --length"]),
         (["data", "lego", "-n", "9", "--format", "csv"], ["format=csv", "jsonl, parquet, npz, tokens"]),
         (["data", "lego", "-n", "9", "--split", "all"], ["split=all", "train, val, test"]),
         (["data", "lego", "-n", "9", "--seed", "-1"], ["seed=-1", "0..4294967295"]),
@@ -44,7 +44,7 @@ def call(capsysbinary, *arguments):
         (["data", "parity_cot", "-n", "9", "--secret", "1,2,3,16"], ["secret=16", "0..15"]),
         (["data", "parity_chain", "-n", "9", "--secret", "1,1,3,4"], ["secret=1 must not be repeated"]),
         (["data", "parity_chain", "-n", "9", "--noise", "0.6"], ["noise=0.6", "at most 0.5"]),
-        (["data", "parity_chain", "-n", "500", "--inputs", "8"], ["n=500 must be at most 204", "256 different"]),
+        (["data", "parity_chain", "-n", "500", "--bits", "8"], ["n=500 must be at most 204", "256 different"]),
         (["data", "parity_tree", "-n", "9", "--bits", "4"], ["size=32 must be at most bits=4"]),
         (["data", "composition", "-n", "9", "--hops", "1,5"], ["hops=5 must be at most blocks=4"]),
         (["data", "composition", "-n", "9", "--hops", "2,2"], ["hops=2 must not be repeated"]),

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from stairwise.commands import run
 from stairwise.lab import registry
-from stairwise.lab.contract import Outcome
-from stairwise.lab.estimate import nearest, trial_bytes
-from stairwise.lab.store import Store
-from stairwise.report import summary
+from stairwise.lab.run.estimate import nearest, trial_bytes
+from stairwise.lab.store.store import Store
+from stairwise.train.stage import Outcome
 from tests.lab.walking import PAPER
 
 WALK = PAPER.experiment("walk")
@@ -24,7 +24,7 @@ def stored(store, seconds, started=0.0, **changes):
 
 
 def plan(capsys, trials, store, **options):
-    assert summary.dry_run(WALK, "quick", trials, store, True, **options) == 0
+    assert run.dry_run(WALK, "quick", trials, store, True, **options) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -47,26 +47,26 @@ def test_the_same_program_is_preferred_to_a_nearer_past_and_the_nearest_names_wh
     near = stored(store, 5.0, 0.0, width=77)
     past = nearest(wanted, store)
     assert (past.seconds, past.differs, [record.digest for record in past.records]) == (5.0, ("width",), [near.digest])
-    said = summary.last_time(WALK, "quick", wanted, store)
+    said = run.last_time(WALK, "quick", wanted, store)
     assert (
         said == f"5 s a trial (1 trial, CPU, a processor, 2 cores; the nearest, {near.digest[:8]}, has another width)"
     )
     stored(store, 2.0)
-    assert summary.last_time(WALK, "quick", wanted, store).endswith("; the same program)")
+    assert run.last_time(WALK, "quick", wanted, store).endswith("; the same program)")
     assert far.digest != near.digest
 
 
 def test_an_empty_store_gives_what_was_measured_for_the_package(tmp_path):
     online = registry.experiment("selection/online")
-    said = summary.last_time(online, "gpu", online.trials("gpu"), Store.open(tmp_path))
+    said = run.last_time(online, "gpu", online.trials("gpu"), Store.open(tmp_path))
     assert said == "16 trials in 28 s (NVIDIA H200; measured for this package)"
-    other = summary.last_time(online, "quick", online.trials("quick"), Store.open(tmp_path))
+    other = run.last_time(online, "quick", online.trials("quick"), Store.open(tmp_path))
     assert other == f"preset gpu: {said}"
-    assert summary.last_time(WALK, "quick", WALK.trials("quick"), Store.open(tmp_path)) is None
+    assert run.last_time(WALK, "quick", WALK.trials("quick"), Store.open(tmp_path)) is None
 
 
 def test_the_measured_table_names_whole_presets_of_experiments_that_exist():
-    for name, presets in json.loads(summary.MEASURED.read_text()).items():
+    for name, presets in json.loads(run.MEASURED.read_text()).items():
         experiment = registry.experiment(name)
         for preset, facts in presets.items():
             assert facts["trials"] == len(experiment.trials(preset)), name

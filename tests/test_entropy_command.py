@@ -6,8 +6,8 @@ import json
 import pytest
 
 from stairwise.cli import main
-from stairwise.lab.config import ConfigError
-from stairwise.papers.parity_cot.claims import language as claims
+from stairwise.config import ConfigError
+from stairwise.lab import registry
 from stairwise.papers.parity_cot.config.language import Figures67
 from tests.language import INVENTED, need_transformers, save_tiny_model, write_problems
 
@@ -39,6 +39,38 @@ def test_the_paper_s_number_stands_beside_its_controls(models, data, capsys):
             assert row["low"] <= row["difference"] <= row["high"]
             assert abs(row["mean of first"] - row["mean of second"] - row["difference"]) < 1e-6
         assert rows[name, "min", "all", False]["mean of first"] <= rows[name, "min", "all", True]["mean of first"]
+
+
+def test_json_with_a_nan_is_json(models, data, tmp_path, monkeypatch, capsys):
+    from stairwise.measure import language
+
+    def never(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    real = language.measure
+
+    def broken(*arguments, **options):
+        found = real(*arguments, **options)
+        for values in found.values.values():
+            values[0] = float("nan")
+        return found
+
+    monkeypatch.setattr(language, "measure", broken)
+    words = ["entropy", "--model", models[0], "--data", data, "--no-baseline", "--limit", "2", "--json"]
+    assert main([*words, "--out", str(tmp_path / "a.json")]) == 0
+    printed, written = capsys.readouterr().out, (tmp_path / "a.json").read_text()
+    for text, shown in ((printed, None), (written, {"$float": "nan"})):  # in a file NaN can be told from infinity
+        assert json.loads(text, parse_constant=never)["comparisons"][0]["difference"] == shown
+
+
+def test_a_model_whose_logits_overflow_is_one_line(data, tmp_path, capsys):
+    need_transformers()
+    model = str(save_tiny_model(tmp_path / "large", TEXTS, scale=1e25))
+    capsys.readouterr()
+    assert main(["entropy", "--model", model, "--data", data, "--json"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.splitlines()[-1].endswith("the logits of a short text are not finite")
 
 
 def test_numbers_and_figure_are_written_whole_and_agree(models, data, tmp_path, capsys):
@@ -131,7 +163,7 @@ def test_without_the_extra_one_line_names_it(data, monkeypatch, capsys):
     assert main(["entropy", "--model", "any", "--data", data]) == 2
     assert capsys.readouterr().err.endswith("pip install 'stairwise[hf]'\n")
     with pytest.raises(ConfigError, match=r"stairwise\[hf\]"):
-        claims.four_layers_are_sparser(Figures67(model="any"), 0)
+        registry.paper("parity_cot").claim("fig6").at(Figures67(model="any"), 0)
 
 
 def test_a_folder_that_holds_no_model_is_one_line(data, tmp_path, capsys):
@@ -140,7 +172,7 @@ def test_a_folder_that_holds_no_model_is_one_line(data, tmp_path, capsys):
     err = capsys.readouterr().err.splitlines()[-1]
     assert f"model={tmp_path} cannot be loaded as a causal language model" in err
     with pytest.raises(ConfigError, match=f"^model={tmp_path} cannot be loaded as a causal language model"):
-        claims.four_layers_are_sparser(Figures67(model=str(tmp_path), data=data), 0)
+        registry.paper("parity_cot").claim("fig6").at(Figures67(model=str(tmp_path), data=data), 0)
 
 
 def test_what_can_be_refused_before_hours_of_measuring_is_refused_before(models, data, tmp_path, monkeypatch, capsys):
@@ -156,13 +188,13 @@ def test_what_can_be_refused_before_hours_of_measuring_is_refused_before(models,
 
 def test_figures_6_and_7_are_judged_on_any_model_with_both_controls(models, data):
     model, tuned = models
-    verdict = claims.all_layers_are_sparser(Figures67(model=model, tuned=tuned, data=data, layers=(1, 3)), 0)
-    rows = {(row["comparison"], row["tokens"]): row for row in verdict.details}
+    claim = registry.paper("parity_cot").claim("fig7")
+    verdict = claim.at(Figures67(model=model, tuned=tuned, data=data, layers=(1, 3)), 0)
+    rows = {(row["comparison"], row["tokens"]): row for row in verdict.details if "comparison" in row}
     own, other = rows["with CoT - without", "min, all"], rows["tuned - pre-trained, with CoT", "min, all"]
-    assert verdict.measured == max(own["high"], other["high"])
-    assert verdict.status == ("holds" if verdict.measured < 0 else "not-reproduced")
+    assert verdict.status == ("holds" if max(own["high"], other["high"]) < 0 else "not-reproduced")
     assert other["difference"] < 0  # larger weights, sharper softmax
     assert "at equal length" in verdict.note
     assert "random weights" in verdict.note
     with pytest.raises(ConfigError, match=r"layers=4 must lie in 1\.\.3"):
-        claims.all_layers_are_sparser(Figures67(model=model, data=data, layers=(4,)), 0)
+        claim.at(Figures67(model=model, data=data, layers=(4,)), 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from stairwise.extras import EXTRAS
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-MODULES = {"mkdocs": "mkdocs-material", "jax_cuda13_plugin": "jax"}  # modules that another package brings
+MODULES = {"jax_cuda13_plugin": "jax"}  # modules that another package brings
 
 
 def test_every_extra_but_the_developers_is_known_and_brings_its_modules():

@@ -11,12 +11,12 @@ import jax
 import numpy as np
 import pytest
 
+from stairwise.config import ConfigError
 from stairwise.interop.huggingface import from_gpt2, to_gpt2
 from stairwise.interop.weights import export, load
-from stairwise.lab.config import ConfigError
 from stairwise.lab.data.formats import read_header, write
-from stairwise.lab.data.request import Request
-from stairwise.lab.files import StoreError
+from stairwise.lab.data.request import DataRequest
+from stairwise.lab.store.files import StoreError
 from stairwise.measure import gsm8k
 from tests.interop.test_huggingface import SHAPES, decoder
 from tests.interop.test_weights import drawn, selection_arrays, store_of
@@ -95,22 +95,22 @@ def test_a_gpt2_folder_that_was_altered_is_read_or_refused(exported, tmp_path):
 
 @pytest.mark.parametrize("task", ["lego", "composition", "parity_chain", "selection"])
 def test_the_header_of_a_data_file_that_was_altered_is_read_or_refused(tmp_path, task):
-    tally, header = Tally(), Request.of(task, {}, 3).header("jsonl")
+    tally, header = Tally(), DataRequest.of(task, {}, 3).header("jsonl")
     for seed in range(100):
         file = tmp_path / str(seed)
         file.write_text(json.dumps({"stairwise": mutated(header, random.Random(f"{task} {seed}"))}) + "\n")
-        tally.receive(f"{task} {seed}", lambda file=file: Request.from_header(read_header(file)))
+        tally.receive(f"{task} {seed}", lambda file=file: DataRequest.from_header(read_header(file)))
     tally.check(refused=20)
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet", "npz", "tokens"])
 def test_a_data_file_with_other_bytes_is_read_or_refused(tmp_path, format):
     tally, whole = Tally(), tmp_path / "whole"
-    write(Request.of("lego", {}, 3), format, whole)
+    write(DataRequest.of("lego", {}, 3), format, whole)
     for seed in range(100):
         file = tmp_path / str(seed)
         file.write_bytes(mutated_bytes(whole.read_bytes(), random.Random(f"{format} {seed}")))
-        tally.receive(f"{format} {seed}", lambda file=file: Request.from_header(read_header(file)))
+        tally.receive(f"{format} {seed}", lambda file=file: DataRequest.from_header(read_header(file)))
     tally.check(refused=10)
 
 

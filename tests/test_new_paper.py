@@ -132,8 +132,7 @@ def test_an_empty_folder_is_empty_again_where_writing_fails(here, capsys, monkey
 
 def test_the_closed_form_of_the_skeleton_holds_at_sizes_it_does_not_print():
     claim = PAPER.claim("thm1")
-    assert claim.check is not None
     with jax.enable_x64(True):
-        verdict = claim.check(type(claim.cases[0])(length=3, score=-2.2), 0)
+        verdict = claim.at(type(claim.cases[0])(length=3, score=-2.2), 0)
     assert verdict.status == "holds"
     assert verdict.required == 1e-12

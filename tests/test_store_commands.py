@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-from stairwise.cli import main, one_line
+from stairwise.cli import main, message
 from stairwise.lab import registry
-from stairwise.lab.contract import Outcome
-from stairwise.lab.files import StoreError
-from stairwise.lab.store import Store
+from stairwise.lab.store.files import StoreError
+from stairwise.lab.store.store import Store
+from stairwise.train.stage import Outcome
 from tests.lab.tiny import RUN, outcome, run_record, trial
 
 TARGET = "selection/online"
@@ -131,14 +131,14 @@ def test_a_store_whose_path_is_not_utf8_is_listed_and_queried(capsys, root):
 
 
 def test_a_long_message_ends_with_its_reason():
-    said = one_line(StoreError(f"cannot read {'x' * 5000}: File name too long"))
+    said = message(StoreError(f"cannot read {'x' * 5000}: File name too long"))
     assert len(said) < 1100
     assert said.endswith(": File name too long")
     assert said.startswith("cannot read xxx")
 
 
 def test_a_newer_trial_is_refused_by_run_and_runs_in_one_line(capsys, tmp_path):
-    from stairwise.lab import files
+    from stairwise.lab.store import files
 
     store = Store.open(tmp_path / "store")
     each = registry.experiment(TARGET).trials("quick", [0], {"steps": 7})[-1]  # the others are not stored

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.train.loop import Member, Program, RunningTrial
 from stairwise.train.stage import Outcome
 

@@ -1,1 +1,1 @@
-"""The code behind the documentation site; docs/hooks.py calls it."""
+"""The code behind the documentation site: write.py writes the pages, Sphinx builds them (docs/conf.py)."""

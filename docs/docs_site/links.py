@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"(^```.*?^```[^\n]*$|^~~~.*?^~~~[^\n]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
-HTML = re.compile(r"<(?!/?(?:div|span|figure|figcaption|img|br|a)\b|https?:|!--)")
+HTML = re.compile(r"<(?!/?(?:div|span|figure|figcaption|img|br|code|a)\b|https?:|!--)")
 ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 
@@ -35,7 +35,7 @@ def address(path: str) -> str | None:
     """The site's page of a file of the repository; none where it has no page."""
     paper = re.fullmatch(r"src/stairwise/papers/(\w+)(?:/README\.md)?/?", path)
     if paper:
-        return f"papers/{paper[1]}.md"
+        return f"papers/{paper[1]}/index.md"
     if path.startswith("docs/"):
         if (ROOT / path).is_dir():
             return address(f"{path}/README.md") if (ROOT / path / "README.md").is_file() else None
@@ -49,8 +49,8 @@ def inside(text: str, page: str, home: str | None = None) -> str:
     page   where the text will be shown
     home   the file of the repository that it comes from (default: the page itself)
 
-    >>> inside("see [it](../selection/README.md)", "papers/lego.md", "src/stairwise/papers/lego/README.md")
-    'see [it](selection.md)'
+    >>> inside("see [it](../selection/README.md)", "papers/lego/index.md", "src/stairwise/papers/lego/README.md")
+    'see [it](../selection/index.md)'
     >>> inside("see [it](../Makefile), [there](results/) and [here](#part)", "design.md")
     'see it (`Makefile`), [there](results/README.md) and [here](#part)'
     """

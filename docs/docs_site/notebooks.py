@@ -1,6 +1,6 @@
-"""Notebooks as pages. `python docs/docs_site/notebooks.py` runs them and keeps what came out in .cache/notebooks.
+"""Notebooks as pages. They are committed with outputs: `python docs/docs_site/notebooks.py` runs what has changed.
 
-A page shows the outputs of the run of exactly this text, where there is one, and else the notebook without them.
+A notebook's metadata has the digest of the code whose outputs it shows, so that a test sees outputs of other code.
 """
 
 import base64
@@ -13,12 +13,16 @@ import nbformat
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "docs" / "notebooks"
-KEPT = ROOT / ".cache" / "notebooks"
 
 
-def kept(path: Path) -> Path:
-    """Where the executed form of a notebook lies: its name has the digest of its text."""
-    return KEPT / f"{path.stem}-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}.ipynb"
+def digest(notebook) -> str:
+    """Of the code, without outputs."""
+    code = "\0".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def is_run(notebook) -> bool:
+    return notebook.metadata.get("code_digest") == digest(notebook)
 
 
 def execute(path: Path, folder: Path, timeout: float = 600):
@@ -34,11 +38,31 @@ def execute(path: Path, folder: Path, timeout: float = 600):
     return notebook
 
 
+def run(path: Path) -> None:
+    """Write the notebook's outputs into its file, and nothing that differs from run to run besides."""
+    with tempfile.TemporaryDirectory() as folder:
+        notebook = execute(path, Path(folder))
+    for cell in notebook.cells:
+        cell.metadata = {}
+        if cell.cell_type == "code":
+            cell.execution_count = None
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            for output in cell.outputs:
+                output.pop("execution_count", None)
+                if output.output_type == "execute_result":
+                    output.execution_count = None
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+        "code_digest": digest(notebook),
+    }
+    nbformat.write(notebook, path)
+
+
 def pages() -> dict[str, str | bytes]:
     made: dict[str, str | bytes] = {}
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        source = kept(path) if kept(path).is_file() else path
-        made |= page(path.stem, nbformat.read(source, as_version=4))
+        made |= page(path.stem, nbformat.read(path, as_version=4))
     return made
 
 
@@ -50,7 +74,7 @@ def page(name: str, notebook) -> dict[str, str | bytes]:
         if cell.cell_type == "markdown":
             parts.append(cell.source)
             continue
-        parts.append(f"```python\n{cell.source}\n```")
+        parts.append(f"```ipython\n{cell.source}\n```")
         printed = ""
         for output in cell.get("outputs", []):
             data = output.get("data", {})
@@ -61,7 +85,7 @@ def page(name: str, notebook) -> dict[str, str | bytes]:
             else:
                 printed += output.get("text") or data.get("text/plain", "")
         if printed.strip():
-            parts.append(f"``` {{ .text .output }}\n{printed.rstrip()}\n```")
+            parts.append(f"```text\n{printed.rstrip()}\n```")
     here = f"This page is the notebook `docs/notebooks/{name}.ipynb`."
     title, _, rest = "\n\n".join(parts).partition("\n")
     return {f"notebooks/{name}.md": f"{title}\n\n{here}\n{rest}\n", **pictures}
@@ -69,16 +93,10 @@ def page(name: str, notebook) -> dict[str, str | bytes]:
 
 def main() -> int:
     """Run what has changed since it was run last."""
-    KEPT.mkdir(parents=True, exist_ok=True)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        if kept(path).is_file():
-            continue
-        print(f"running {path.relative_to(ROOT)}", flush=True)
-        with tempfile.TemporaryDirectory() as folder:
-            notebook = execute(path, Path(folder))
-        for old in KEPT.glob(f"{path.stem}-*.ipynb"):
-            old.unlink()
-        nbformat.write(notebook, kept(path))
+        if not is_run(nbformat.read(path, as_version=4)):
+            print(f"running {path.relative_to(ROOT)}", flush=True)
+            run(path)
     return 0
 
 

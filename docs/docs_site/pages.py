@@ -1,27 +1,17 @@
-"""The pages that are made from the code: papers, claims, gallery, reference; and parts of the README for others."""
+"""The pages that are made from the code: papers and gallery; and parts of the README for others."""
 
-import pkgutil
 import re
-from importlib import import_module
 from pathlib import Path
 
+from docs_site import mathematics
 from docs_site.links import ROOT, inside
-from stairwise import _HOMES
 from stairwise.lab import registry
-from stairwise.lab.contract import Figure, Paper
-from stairwise.lab.verdict import STATUSES
+from stairwise.lab.contract.experiment import Figure
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.contract.verdict import STATUSES
 
 PAPERS = "src/stairwise/papers"
 RESULTS = ROOT / "docs" / "results"
-ROOMS = {
-    "nn": "Building blocks",
-    "tasks": "Tasks",
-    "train": "Training",
-    "measure": "Measuring",
-    "interop": "Bridges",
-}
-CONTRACT = ("contract", "config", "sources", "verdict", "checks", "answers", "microscope", "plots")
-AT_HAND = ("stairwise.lab.api.Result", "stairwise.lab.record.StoredTrial", "stairwise.lab.verify.Row")
 
 
 def cell(text: str) -> str:
@@ -38,16 +28,46 @@ def built_in() -> list[Paper]:
 
 
 def papers() -> dict[str, str]:
-    return {f"papers/{paper.id}.md": paper_page(paper) for paper in built_in()}
+    return {name: text for paper in built_in() for name, text in paper_pages(paper).items()}
 
 
-def paper_page(paper: Paper) -> str:
-    """The paper's own README, then what there is to run."""
-    home, page = f"{PAPERS}/{paper.id}/README.md", f"papers/{paper.id}.md"
-    text = inside((ROOT / home).read_text(encoding="utf-8"), page, home)
-    title, _, rest = text.partition("\n")
-    results = f" · [results](../results/{paper.id}.md)" if (RESULTS / f"{paper.id}.md").is_file() else ""
-    links = f"[{len(paper.claims)} claims](../claims/{paper.id}.md){results} · [what to run](#what-to-run)"
+def paper_pages(paper: Paper) -> dict[str, str]:
+    """The paper's own README in three pages: the paper and what we see, its errata, the map from statements to code."""
+    home, folder = f"{PAPERS}/{paper.id}/README.md", f"papers/{paper.id}"
+    title, *sections = re.split(r"(?m)^(?=## )", (ROOT / home).read_text(encoding="utf-8"))
+    told, rest = title.partition("\n")[::2]
+    apart = {"## Errata": "errata", "## Where each statement lives": "map"}
+    made = {f"{folder}/index.md": "", f"{folder}/errata.md": "", f"{folder}/map.md": ""}
+    for section in sections:
+        made[f"{folder}/{apart.get(section.partition(chr(10))[0].strip(), 'index')}.md"] += section
+    links = f"[Claims](../../claims/{paper.id}.md) · [errata](errata.md) · [map from statements to code](map.md)"
+    if (RESULTS / f"{paper.id}.md").is_file():
+        links = f"[Results](../../results/{paper.id}.md) · {links}"
+    symbols = mathematics.table(paper.id)
+    more = f"## Symbols\n\n{symbols}\n\n" if symbols else ""
+    index = f"{inside(rest + made[f'{folder}/index.md'], f'{folder}/index.md', home)}\n\n{more}{to_run(paper)}"
+    return {
+        f"{folder}/index.md": f"{told}\n\n{links}\n\n{reading(paper)}\n{index}",
+        f"{folder}/errata.md": apart_page(paper, "Errata", made[f"{folder}/errata.md"], f"{folder}/errata.md", home),
+        f"{folder}/map.md": apart_page(
+            paper, "Where each statement lives", made[f"{folder}/map.md"], f"{folder}/map.md", home
+        ),
+    }
+
+
+def apart_page(paper: Paper, title: str, section: str, page: str, home: str) -> str:
+    """A section of the README as a page."""
+    text = inside(section.partition("\n")[2].strip(), page, home)
+    return f"# {title}: {paper.id}\n\nOf [{paper.title}](index.md).\n\n{text}\n"
+
+
+def reading(paper: Paper) -> str:
+    """Where the same paper is presented screen by screen."""
+    story = (ROOT / "src" / "stairwise" / "stories" / "pages" / f"{paper.id}.md").is_file()
+    return "New to this paper? `stairwise stories --open` has [its story](../../how-to/stories.md).\n" if story else ""
+
+
+def to_run(paper: Paper) -> str:
     rows = [
         f"| `{experiment.id}` | {cell(experiment.says)} | {' '.join(f'`{f.id}`' for f in experiment.figures)} |"
         for experiment in paper.experiments
@@ -55,27 +75,9 @@ def paper_page(paper: Paper) -> str:
     table = "\n".join(["| experiment | what it does | figures |", "| --- | --- | --- |", *rows])
     command = f"stairwise run {paper.id}/{paper.experiments[0].id}"
     return (
-        f"{title}\n\n{links}\n{rest}\n\n## What to run\n\n```\n{command}\nstairwise verify {paper.id}\n```\n\n"
-        f"Presets `quick` (a CPU), `gpu` and `paper`; `--help` lists the fields of each.\n\n{table}\n"
-    )
-
-
-def claims() -> dict[str, str]:
-    return {f"claims/{paper.id}.md": claims_page(paper) for paper in built_in()}
-
-
-def claims_page(paper: Paper) -> str:
-    rows = []
-    for claim in paper.claims:
-        needs = f"experiment `{claim.experiment}`" if claim.judge else claim.tier
-        names = " ".join(f"`{name}`" for name in (claim.id, *claim.aliases))
-        rows.append(f"| {names} | {cell(claim.says)} | {claim.kind} | {needs} |")
-    return (
-        f"# Claims of {paper.id}\n\n"
-        f"The statements of [the paper](../papers/{paper.id}.md) as a check that can fail; {len(paper.claims)} claims. "
-        f"[How to read a verdict](../how-to/read-a-verdict.md).\n\n"
-        f"```\nstairwise verify {paper.id}/{paper.claims[0].id}\n```\n\n"
-        "| claim | says | kind | needs |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
+        f"## What to run\n\n```\n{command}\nstairwise verify {paper.id}\n```\n\n"
+        "[Presets](../../glossary.md#preset) are `quick` (a CPU), `gpu` and `paper`; `--help` lists their fields.\n\n"
+        f"{table}\n"
     )
 
 
@@ -84,7 +86,7 @@ def claims_page(paper: Paper) -> str:
 
 def gallery() -> dict[str, str]:
     parts = [
-        "---\nhide: [navigation]\n---\n\n# Gallery\n\n"
+        "# Gallery\n\n"
         "Every picture of the [results](results/README.md), whose pages say with which preset it was made; "
         "the command below a picture draws it from the `quick` preset, on a CPU. A thin line is a seed."
     ]
@@ -94,13 +96,13 @@ def gallery() -> dict[str, str]:
         if pictures:
             shown = "\n\n".join(picture(known.get(folder.name), path) for path in pictures)
             head = f"## {folder.name}\n\n{about(folder.name, known.get(folder.name))}"
-            parts.append(f'{head}\n\n<div class="pictures" markdown>\n\n{shown}\n\n</div>')
+            parts.append(f"{head}\n\n:::{{container}} pictures\n\n{shown}\n\n:::")
     return {"gallery.md": "\n\n".join(parts) + "\n"}
 
 
 def about(name: str, paper: Paper | None) -> str:
     """The paper's title, and where to read more."""
-    links = [f"[page](papers/{name}.md)"] if paper else []
+    links = [f"[page](papers/{name}/index.md)"] if paper else []
     links += [f"[results](results/{name}.md)"] if (RESULTS / f"{name}.md").is_file() else []
     return f"{paper.title if paper else name}: {', '.join(links)}." if links else ""
 
@@ -121,28 +123,6 @@ def drawn_by(paper: Paper, stem: str) -> Figure | None:
     """The figure that a file shows: fig3-right-bfloat16 is a variant of fig3-right."""
     fitting = [figure for figure in paper.figures if stem == figure.id or stem.startswith(f"{figure.id}-")]
     return max(fitting, key=lambda figure: len(figure.id), default=None)
-
-
-# --- reference --------------------------------------------------------------------------------------------------------
-
-
-def reference() -> dict[str, str]:
-    """A page for the names of `stairwise`, one for the contract, and one for each room of the kernel."""
-    names = [f"{module}.{name}" for name, module in sorted(_HOMES.items())] + list(AT_HAND)
-    top = [f"::: {name}\n    options:\n      show_root_full_path: false" for name in names]
-    contract = [f"::: stairwise.lab.{name}" for name in CONTRACT]
-    made = {
-        "api/index.md": "# `stairwise`\n\nWhat `import stairwise as sw` offers, and what its functions give back.",
-        "api/contract.md": "# The contract\n\nWhat a paper hands to the laboratory.",
-    }
-    made["api/index.md"] += "\n\n" + "\n\n".join(top)
-    made["api/contract.md"] += "\n\n" + "\n\n".join(contract)
-    for room, title in ROOMS.items():
-        package = import_module(f"stairwise.{room}")
-        modules = [found.name for found in pkgutil.iter_modules(package.__path__)]
-        blocks = "\n\n".join(f"::: stairwise.{room}.{module}" for module in modules)
-        made[f"api/{room}.md"] = f"# {title}: `stairwise.{room}`\n\n{package.__doc__}\n\n{blocks}"
-    return made
 
 
 # --- other files of the repository ------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from stairwise.lab import manifest, registry
+from stairwise.lab import registry
+from stairwise.lab.contract import manifest
 
 PAGE = Path(__file__).parent.parent / "results" / "paper-presets.md"
 RUN = {"selection/online": "51 s, see [selection](selection.md)"}
@@ -20,7 +21,7 @@ within minutes: [what they gave](README.md).
 def page() -> str:
     rows = []
     for paper in map(registry.paper, manifest.built_in()):
-        for experiment in paper.experiments:
+        for experiment in (each for each in paper.experiments if "paper" in each.presets):
             preset = experiment.presets["paper"]
             hours = "seconds" if preset.hours is None else f"{preset.hours:g}"
             cells = (f"`{experiment.name}`", f"{len(preset.arms)} x {preset.seeds}", hours)

@@ -5,6 +5,24 @@
 'holds'
 """
 
+# ruff: noqa: E402
+import _signal  # type: ignore[import-not-found]  # the part of `signal` that need not be imported first
+import itertools
+import os
+import sys
+
+
+def _is_command() -> bool:
+    """Whether this process is the command `stairwise`, and not one that it has started, or another program."""
+    name, words = (*getattr(sys, "argv", ()), "")[0], sys.orig_argv
+    if name == "-m":
+        return ("-m", "stairwise") in itertools.pairwise(words)
+    return os.path.basename(name) == "stairwise" and name in words
+
+
+if _is_command() and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # it ends quietly on Ctrl-C until `__main__` answers
+
 from typing import TYPE_CHECKING, Any
 
 from stairwise import compiler
@@ -15,19 +33,29 @@ compiler.guard()
 if TYPE_CHECKING:
     from stairwise import interop
     from stairwise.interop.weights import export
-    from stairwise.lab.api import fit, load, load_model, run, verify
+    from stairwise.lab.api import check, falsify, load, load_model, run, verify
     from stairwise.lab.data.evaluate import evaluate
-    from stairwise.lab.data.request import data
+    from stairwise.lab.data.request import data, task
+    from stairwise.lab.fitting import fit
     from stairwise.lab.sweep import sweep
+    from stairwise.live.watch import watch
+    from stairwise.measure.queries import sq
+    from stairwise.nn.taps import edit, tap, trace
+    from stairwise.record.published import published
     from stairwise.train.schemes import curriculum, finite, mixture, online, self_training
     from stairwise.train.stage import Stage
 
 _NAMES = {
     "stairwise.interop.weights": ("export",),
-    "stairwise.lab.api": ("fit", "run", "verify", "load", "load_model"),
+    "stairwise.lab.api": ("run", "verify", "check", "falsify", "load", "load_model"),
     "stairwise.lab.data.evaluate": ("evaluate",),
-    "stairwise.lab.data.request": ("data",),
+    "stairwise.lab.data.request": ("data", "task"),
+    "stairwise.lab.fitting": ("fit",),
     "stairwise.lab.sweep": ("sweep",),
+    "stairwise.live.watch": ("watch",),
+    "stairwise.nn.taps": ("trace", "edit", "tap"),
+    "stairwise.measure.queries": ("sq",),
+    "stairwise.record.published": ("published",),
     "stairwise.train.schemes": ("online", "finite", "mixture", "curriculum", "self_training"),
     "stairwise.train.stage": ("Stage",),
 }
@@ -35,10 +63,13 @@ _HOMES: dict[str, str] = {name: module for module, names in _NAMES.items() for n
 
 __all__ = [
     "Stage",
+    "check",
     "curriculum",
     "data",
+    "edit",
     "evaluate",
     "export",
+    "falsify",
     "finite",
     "fit",
     "interop",
@@ -46,10 +77,16 @@ __all__ = [
     "load_model",
     "mixture",
     "online",
+    "published",
     "run",
     "self_training",
+    "sq",
     "sweep",
+    "tap",
+    "task",
+    "trace",
     "verify",
+    "watch",
 ]
 
 

@@ -8,6 +8,8 @@ import sys
 def main() -> int:
     """The exit status of the command line."""
     try:
+        if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see `stairwise`
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         from stairwise import cli
 
         return cli.main()

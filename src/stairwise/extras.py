@@ -9,7 +9,8 @@ EXTRAS = {
     "cluster": ("distributed", "dask_jobqueue", "cryptography"),
     "hf": ("torch", "transformers"),
     "query": ("duckdb",),
-    "docs": ("mkdocs", "mkdocstrings", "nbclient"),
+    "falsify": ("optuna",),
+    "docs": ("sphinx", "myst_parser", "furo", "nbclient"),
 }
 
 

@@ -16,31 +16,47 @@ from typing import Any
 import jaxlib
 import numpy as np
 
+from stairwise.config import ConfigError, leaves, update
 from stairwise.lab import registry
-from stairwise.lab.config import ConfigError, leaves, update
-from stairwise.lab.contract import Outcome, Trial
-from stairwise.lab.execute import Engine
-from stairwise.lab.plan import Group
-from stairwise.lab.store import Store
+from stairwise.lab.contract.experiment import Trial
+from stairwise.lab.run.execute import Engine
+from stairwise.lab.run.plan import Group
+from stairwise.lab.store.store import Store
+from stairwise.train.stage import Outcome
 
 DESCENT = {"task.blocks": 2, "task.alphabet": 3, "samples": 256, "block": 128, "guard_sequences": 4}
-DESCENT |= {"test_sequences": 4, "rate": 5e3}
-ENCODER = {"task.blocks": 2, "task.alphabet": 3, "hops": (1, 2), "test_hops": (1, 2), "width": 16, "layers": 1}
-ENCODER |= {"heads": 2, "batch": 8, "steps": 4, "measure_every": 2, "test_sequences": 8, "warm_up": 2, "samples": 64}
-LESSONS = {"lessons.batch": 4, "lessons.steps": 3, "lessons.warm_up": 2, "test_lengths": (2, 3), "test_sequences": 4}
-LEGO = {"task.variables": 6, "task.length": 2, "model.width": 16, "measure_every": 2, **LESSONS}
-PARITY = {"task.inputs": 6, "task.size": 2, "decoder.width": 16, "decoder.layers": 1, "decoder.heads": 2, "look": 16}
-PARITY |= {"task.padding": 2, "batch": 8, "budget": 48, "validation": 16, "attention": 4, "points": 2}
+DESCENT |= {"test_examples": 4, "learning_rate": 5e3}
+ENCODER = {
+    "task.blocks": 2,
+    "task.alphabet": 3,
+    "hops": (1, 2),
+    "test_hops": (1, 2),
+    "model.width": 16,
+    "model.layers": 1,
+}
+ENCODER |= {
+    "model.heads": 2,
+    "batch": 8,
+    "steps": 4,
+    "measure_every": 2,
+    "test_examples": 8,
+    "warm_up": 2,
+    "samples": 64,
+}
+TRAINED = {"batch": 4, "steps": 3, "warm_up": 2, "test_lengths": (2, 3), "test_examples": 4}
+LEGO = {"task.variables": 6, "task.length": 2, "model.width": 16, "measure_every": 2, **TRAINED}
+PARITY = {"task.bits": 6, "task.size": 2, "model.width": 16, "model.layers": 1, "model.heads": 2, "look": 16}
+PARITY |= {"task.padding": 2, "batch": 8, "budget": 48, "test_examples": 16, "attention": 4, "points": 2}
 NO_ARMS = {"rate.lam": 6.0}
-ONESTEP = {"task.bits": 8, "task.size": 4, "samples": 128, "block": 64, "test_inputs": 16, "steps": 2, **NO_ARMS}
+ONESTEP = {"task.bits": 8, "task.size": 4, "samples": 128, "block": 64, "test_examples": 16, "steps": 2, **NO_ARMS}
 ONESTEP |= {"augmentation.inputs": 4, "augmentation.room": 4}
 PADDED = ONESTEP | {"task.slots": 16, "task.leaves": 8}
 LOOKS = {"looks": (64, 128), "steps": 1}
 SELECTION = {"task.length": 6, "task.sparsity": 2, "task.width": 3, "encoding.width": 16, "batch": 8, "steps": 4}
 SELECTION |= {"measure_every": 2, "test_lengths": (8,), "test_sparsities": (3,), "test_examples": 8}
 FEATURES = {"vocabulary": 16, "neurons": 4, "steps": 40, "points": 4}
-REDUCED = {"variables": 24, "sequences": 20, "steps": 30, "points": 4, "lengths": (2, 4)}
-CROSSED = {"decoder.width": 16, "decoder.layers": 1, "decoder.heads": 2, "batch": 8, "validation": 8}
+REDUCED = {"variables": 24, "test_examples": 20, "steps": 30, "points": 4, "test_lengths": (2, 4)}
+CROSSED = {"model.width": 16, "model.layers": 1, "model.heads": 2, "batch": 8, "test_examples": 8}
 
 
 def _under(prefix: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -52,26 +68,42 @@ SIZES: dict[str, dict[str, Any]] = {
     "composition/mixture": DESCENT,
     "composition/encoder": ENCODER,
     "composition/threshold": {"task.blocks": 2, "task.alphabet": 3, "block": 16, "looks": (0.5, 1.0)}
-    | {"test_sequences": 4},
+    | {"test_examples": 4},
     "composition/repetition": ENCODER,
     "composition/values": DESCENT,
     "composition/sparse": DESCENT | {"task.alphabet": 4},
     "composition/any-blocks": DESCENT | {"task.blocks": 3},
     "composition/hardness": {"alphabet": 3, "hops": 1, "width": 4},
-    "crossings/supervisions": {"inputs": 6, "size": 2, "padding": 2, "look": 16, "budget": 32, **CROSSED},
-    "crossings/sparsity": {"length": 6, "parts": 2, "width": 16, "batch": 8, "look": 2, "looks": 2, "test": 8},
+    "crossings/supervisions": {"bits": 6, "size": 2, "padding": 2, "look": 16, "budget": 32, **CROSSED},
+    "crossings/sparsity": {
+        "length": 6,
+        "parts": 2,
+        "model.width": 16,
+        "batch": 8,
+        "measure_every": 2,
+        "looks": 2,
+        "test_examples": 8,
+    },
     "crossings/variance": {"length": 3, "size": 1, "width": 4},
-    "crossings/retrieval": {"length": 2, "names": 12, "width": 16, "batch": 8, "look": 16, "budget": 32, "test": 8},
+    "crossings/retrieval": {
+        "length": 2,
+        "names": 12,
+        "model.width": 16,
+        "batch": 8,
+        "look": 16,
+        "budget": 32,
+        "test_examples": 8,
+    },
     "crossings/positions": _under("lego", LEGO),
-    "crossings/repetition": {"parity.inputs": 6, "parity.size": 2, "composition.alphabet": 3, "lego.action": "C3"}
-    | {"look": 2, "looks": 2, **CROSSED},
+    "crossings/repetition": {"parity.bits": 6, "parity.size": 2, "composition.alphabet": 3, "lego.action": "C3"}
+    | {"measure_every": 2, "looks": 2, **CROSSED},
     "crossings/filter-base": {"task.action": "C3", **LEGO},
     "crossings/filter": _under("base", {"task.action": "C3", **LEGO})
-    | {"length": 3, "pool": 8, "batch": 4, "steps": 3},
-    "crossings/depth": {"task.blocks": 2, "task.alphabet": 3, "look": 2, "looks": 2, "release": 2, **CROSSED},
+    | {"length": 3, "samples": 8, "batch": 4, "steps": 3},
+    "crossings/depth": {"task.blocks": 2, "task.alphabet": 3, "measure_every": 2, "looks": 2, "release": 2, **CROSSED},
     "lego/length": LEGO,
     "lego/self-training": _under("base", {"task.action": "C3", **LEGO})
-    | {"lengths": (2, 3), "pool": 8, "batch": 4, "steps": 3},
+    | {"lengths": (2, 3), "samples": 8, "batch": 4, "steps": 3},
     "lego/attention": LEGO | {"map_lengths": (2, 3), "map_sequences": 4},
     "lego/map": LEGO,
     "lego/positions": LEGO,
@@ -81,17 +113,18 @@ SIZES: dict[str, dict[str, Any]] = {
     "lego/dynamics": REDUCED,
     "lego/limits": REDUCED,
     "lego/window": REDUCED,
-    "lego/stages": {"variables": 24, "sequences": 20, "stages": 2, "contexts": 20, "most_steps": 40},
+    "lego/inductions": {"variables": 24, "test_examples": 4, "steps": 40, "points": 8, "test_lengths": (2, 3)},
+    "lego/stages": {"variables": 24, "test_examples": 20, "stages": 2, "contexts": 20, "steps": 40},
     "lego/algorithm1": {"task.variables": 6, "neurons": 4, "batch": 8, "ffn_steps": 4, "attention_steps": 4}
-    | {"measure_every": 2, "lengths": (1, 2), "sequences": 4},
+    | {"measure_every": 2, "test_lengths": (1, 2), "test_examples": 4},
     **{
         f"parity_cot/{name}": PARITY
         for name in ("complexity", "shallow", "grid", "long", "attention", "puzzle", "noise", "kept")
     },
     **{f"parity_cot/{name}": PARITY | {"samples": 32} for name in ("multipass", "shapes", "negative")},
     "parity_cot/steps": PARITY | {"task.size": 4, "task.padding": 4},
-    "parity_cot/theorem3": {"task.inputs": 6, "task.size": 2, "width": 64, "neurons": 20, "batch": 64, "block": 32}
-    | {"test_sequences": 16},
+    "parity_cot/theorem3": {"task.bits": 6, "task.size": 2, "width": 64, "neurons": 20, "batch": 64, "block": 32}
+    | {"test_examples": 16},
     "parity_onestep/onestep": ONESTEP,
     "parity_onestep/staircase": ONESTEP,
     "parity_onestep/regimes": ONESTEP,
@@ -104,6 +137,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "parity_onestep/oracle": {"bits": 6, "size": 3, "width": 4, "queries": 5, "tolerances": (0.5, 1.0)},
     "parity_onestep/ablation": ONESTEP,
     "parity_onestep/adam": ONESTEP | {"steps": 4, "measure_every": 2},
+    "parity_onestep/learning": {"task.bits": 8, "task.size": 4, "samples": 64, "batch": 32, "test_examples": 16}
+    | {"steps": 4, "measure_every": 2},
     **{f"selection/{name}": SELECTION for name in ("online", "adam", "sgd-random", "adam-random", "beyond")},
     "selection/heatmap": SELECTION | {"snapshots": (0, 2), "encoding.threshold": 0.6},
     "selection/fcn": {"task.length": 3, "steps": 4, "batch": 8, "head_width": 8, "test_examples": 1024}

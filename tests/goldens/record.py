@@ -5,8 +5,8 @@ import sys
 import tempfile
 import time
 
-from stairwise.lab.execute import prepare_jax
-from stairwise.lab.store import Store
+from stairwise.lab.run.execute import prepare_jax
+from stairwise.lab.store.store import Store
 from tests.goldens.cases import bits, every_golden, finals, machine, outcomes
 from tests.goldens.test_goldens import FILE, read
 

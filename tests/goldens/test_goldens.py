@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stairwise.lab import registry
-from stairwise.lab.execute import prepare_jax
-from stairwise.lab.store import Store
+from stairwise.lab.run.execute import prepare_jax
+from stairwise.lab.store.store import Store
 from tests.goldens.cases import ELSEWHERE, SIZES, bits, every_golden, finals, machine, outcomes
 
 FILE = Path(__file__).with_name("goldens.json")

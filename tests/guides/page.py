@@ -4,7 +4,9 @@ import re
 import shlex
 from pathlib import Path
 
-from stairwise.cli import parser, split_fields
+from stairwise.cli import parser
+from stairwise.commands import module
+from stairwise.commands.parsing import split_fields
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,10 +32,9 @@ def commands(block: str) -> list[list[str]]:
 def parsed(command: list[str]):
     """Options and fields of a command, or SystemExit where it is none."""
     top = parser()
-    known = top._subparsers._group_actions[0].choices  # type: ignore[union-attr]
     name, *rest = command
-    assert name in known
+    assert name in top.commands
     rest = [word for word in rest if word != "--help"]
-    takes_fields = name in ("run", "sweep", "verify", "figure", "export", "data", "eval")
-    plain, fields = split_fields(rest, set(known[name]._option_string_actions)) if takes_fields else (rest, {})
+    takes_fields = hasattr(module(name), "configs_of")
+    plain, fields = split_fields(rest, top.commands[name].flags) if takes_fields else (rest, {})
     return top.parse_args([name, *plain]), fields

@@ -6,17 +6,17 @@ import shlex
 import pytest
 
 from stairwise.cli import main
-from stairwise.lab.verdict import STATUSES
+from stairwise.lab.contract.verdict import STATUSES
 from tests.guides.page import blocks, commands, parsed, text
 
-PAGES = ("change-an-assumption", "read-a-verdict", "own-claim-sizes", "store-and-resume")
+PAGES = ("claims", "change-an-assumption", "read-a-verdict", "own-claim-sizes", "store-and-resume", "queries")
 
 
 def how_to(page: str) -> str:
     return text(f"how-to/{page}")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "live"])
 def test_every_command_is_one(page):
     found = [command for language, block in blocks(how_to(page)) if not language for command in commands(block)]
     assert found
@@ -50,9 +50,11 @@ def test_everything_on_the_page_runs_one_after_another(page, tmp_path, monkeypat
                 assert main(command) == 0, capsys.readouterr().err
         said += capsys.readouterr().out
     promises = {
-        "change-an-assumption": ["first_width=30 must be below task.length*task.width=6", "vacuous"],
-        "read-a-verdict": ["refuted  measured 0.2197  required <= 0.1223  margin 0.557x", "holds", "skipped"],
+        "claims": ["holds  chance 0.03841  required <= 0.1353  margin 3.52x"],
+        "change-an-assumption": ["not met: first layer narrower than T d", "outside"],
+        "read-a-verdict": ["refuted  |<e_i, e_y>| 0.2197  required <= 0.1223  margin 0.557x", "holds", "skipped"],
         "own-claim-sizes": ["holds 6", "{'task.length': 32} holds", "6 of 6 trials of selection/online are not in"],
+        "queries": ["85 1", "40.16", "parities that are left"],
         "store-and-resume": ["4 trials in", "6 trials in", "stochastic", "damaged                0"],
     }
     for promise in promises[page]:

@@ -10,8 +10,8 @@ from tests.guides.page import commands, python, text
 
 PAGE = text("how-to/models")
 SMALL = shlex.split(
-    "--task.inputs 5 --task.size 2 --task.padding 2 --decoder.width 8 --decoder.heads 2 --batch 16 --look 16"
-    " --budget 64 --validation 4 --attention 0"
+    "--task.bits 5 --task.size 2 --task.padding 2 --model.width 8 --model.heads 2 --batch 16 --look 16"
+    " --budget 64 --test_examples 4 --attention 0"
 )
 
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from stairwise.cli import main
-from stairwise.lab import grid
-from stairwise.lab.cluster import Cluster
-from stairwise.lab.sweep import Request
+from stairwise.lab.cluster.engine import Cluster
+from stairwise.lab.run import grid
+from stairwise.lab.sweep import SweepRequest
 from tests.guides.page import blocks, commands, parsed, python, text
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def test_every_command_is_one_and_every_grid_is_one_of_its_experiment():
     for command in COMMANDS:
         found, fields = parsed(command)
         if command[0] == "sweep":
-            Request.of(found.target, grid.from_words(found.grid), found.preset, found.seeds, fields)
+            SweepRequest.of(found.target, grid.from_words(found.grid), found.preset, found.seeds, fields)
 
 
 def test_the_first_plan_has_the_numbers_that_the_page_gives(capsys, tmp_path):

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stairwise.config import ConfigError
 from stairwise.interop.huggingface import arguments_of, from_gpt2, skeleton, to_gpt2
-from stairwise.lab.config import ConfigError
-from stairwise.lab.files import Damaged, StoreError
+from stairwise.lab.store.files import Damaged, StoreError
+from stairwise.nn.parts import POSITIONS
 from tests.helpers import assert_close
 
 torch = pytest.importorskip("torch", reason="needs the extra hf")
@@ -133,6 +134,10 @@ def test_the_base_model_in_half_precision_with_the_mask_of_old_checkpoints_is_re
         ({"positions": "rotary"}, "positions=rotary must be learned"),
         ({"causal": False}, "causal=False must be True"),
         ({"norm": False}, "norm=False must be True"),
+        ({"norm": "rms"}, "norm=rms must be True"),
+        ({"positions": "alibi"}, "positions=alibi must be learned"),
+        ({"mixer": "lstm"}, "mixer and loops must be softmax and 1"),
+        ({"loops": 2}, "mixer and loops must be softmax and 1"),
         ({"attention_residual": False}, "attention_residual=False must be True"),
         ({"mlp_residual": False}, "mlp_residual=False must be True"),
         ({"compute_dtype": "bfloat16"}, "compute_dtype=bfloat16 must be float32"),
@@ -263,8 +268,8 @@ def test_nothing_is_written_over_and_a_failure_leaves_nothing(tmp_path, monkeypa
     assert os.listdir(tmp_path) == ["empty"]
 
 
-@pytest.mark.parametrize("positions", ["none", "learned", "rotary"])
-@pytest.mark.parametrize("norm", [True, False])
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("norm", [True, False, "rms"])
 def test_a_decoder_s_arguments_build_its_like(positions, norm):
     model = like(SHAPES[2], positions=positions, norm=norm, mlp_residual=False, dropout=0.5)
     assert eqx.tree_equal(skeleton(arguments_of(model)), model)

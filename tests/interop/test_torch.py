@@ -7,7 +7,7 @@ import pytest
 
 import stairwise as sw
 from stairwise.lab.data.check import problem_with
-from stairwise.lab.data.request import Request
+from stairwise.lab.data.request import DataRequest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'stairwise[hf]'")
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # by JAX; a worker uses NumPy alone
@@ -35,7 +35,7 @@ def test_records_of_workers_are_true():
     from stairwise.interop.torch import IterableDataset
 
     dataset = IterableDataset("composition", n=40, hops=(1, 3))
-    header = Request.of("composition", {"hops": (1, 3)}, 40).header("jsonl")
+    header = DataRequest.of("composition", {"hops": (1, 3)}, 40).header("jsonl")
     found = list(DataLoader(dataset, batch_size=None, num_workers=2))
     assert [problem_with(header, record) for record in found] == [None] * 40
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from dataclasses import replace
 from itertools import product
 
@@ -14,20 +15,22 @@ from safetensors.numpy import load_file
 
 import stairwise as sw
 from stairwise.cli import main
+from stairwise.config import ConfigError, update
 from stairwise.interop.huggingface import skeleton
 from stairwise.interop.weights import export, load, read
 from stairwise.lab import registry
-from stairwise.lab.config import ConfigError, update
-from stairwise.lab.contract import Outcome, Trial
-from stairwise.lab.files import Damaged, seal, unseal
-from stairwise.lab.store import Store
+from stairwise.lab.contract.experiment import Trial
+from stairwise.lab.store.files import Damaged, seal, unseal
+from stairwise.lab.store.store import Store
 from stairwise.papers.composition import train as composition_train
 from stairwise.papers.composition.task import Composition
 from stairwise.papers.lego import train as lego_train
 from stairwise.papers.lego.model import accuracy
 from stairwise.papers.lego.task import lego
-from stairwise.papers.parity_cot import kept
+from stairwise.papers.parity_cot import train as parity_cot_train
 from stairwise.papers.selection.task import SparseSelection
+from stairwise.train.leaves import named_leaves
+from stairwise.train.stage import Outcome
 from tests.helpers import assert_close
 
 CONSTRUCTIONS = [construction.name for paper in registry.papers() for construction in paper.constructions]
@@ -84,7 +87,7 @@ def test_the_exported_theorems_of_composition_compute_every_hop(tmp_path, name):
 
 
 def test_the_exported_theorem_1_has_the_parity_s_sign_on_every_input(tmp_path):
-    model = there_and_back("parity_cot/thm1", tmp_path / "out", changes={"inputs": 8, "secret": (1, 4, 6)})
+    model = there_and_back("parity_cot/thm1", tmp_path / "out", changes={"bits": 8, "secret": (1, 4, 6)})
     bits = np.array(list(product((0, 1), repeat=8)), dtype=np.int32)
     tokens = np.concatenate([bits, np.zeros((256, 1), dtype=np.int32)], axis=1)
     outputs = np.asarray(jax.jit(jax.vmap(model))(tokens))[:, -1]
@@ -123,8 +126,8 @@ def test_the_exported_solution_of_selection_selects(tmp_path):
 # --- what was trained -------------------------------------------------------------------------------------------------
 
 TINY = {
-    "task.inputs": 5, "task.size": 2, "task.padding": 2, "decoder.width": 8, "decoder.heads": 2, "batch": 16,
-    "look": 16, "budget": 64, "validation": 4, "attention": 0,
+    "task.bits": 5, "task.size": 2, "task.padding": 2, "model.width": 8, "model.heads": 2, "batch": 16,
+    "look": 16, "budget": 64, "test_examples": 4, "attention": 0,
 }  # fmt: skip
 
 
@@ -146,10 +149,9 @@ def drawn(like, random):
 
 
 def kept_arrays(config, random):
-    length = kept.Layout.of(config.task).length
-    like = eqx.filter_eval_shape(lambda: kept.make_decoder(config.decoder, length, 0.1, jax.random.key(0)))
-    leaves = jax.tree_util.tree_leaves_with_path(drawn(like, random))
-    return {f"train/{kept.name_of(path)}": np.asarray(leaf) for path, leaf in leaves}
+    like = eqx.filter_eval_shape(lambda: parity_cot_train.decoder(config, jax.random.key(0)))
+    leaves = named_leaves(drawn(like, random), parity_cot_train.WEIGHTS)
+    return {f"train/{name}": np.asarray(leaf) for name, leaf in leaves.items()}
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +219,7 @@ def selection_arrays(config, random):
         ("composition/curriculum", {"task.blocks": 4, "task.alphabet": 3}, composition_arrays),
         ("lego/length", {"task.action": "C3", "task.variables": 41, "model.width": 8, "model.heads": 2}, lego_arrays),
         ("parity_cot/kept", TINY, kept_arrays),
-        ("parity_cot/kept", TINY | {"decoder.compute": "bfloat16"}, kept_arrays),
+        ("parity_cot/kept", TINY | {"model.compute": "bfloat16"}, kept_arrays),
         ("parity_onestep/onestep", {"task.bits": 6, "task.size": 4}, onestep_arrays),
         ("selection/online", {"task.width": 2, "encoding.width": 7}, selection_arrays),
     ],
@@ -295,6 +297,20 @@ def test_a_tampered_file_is_one_clear_line(tmp_path, file, change, line):
     with pytest.raises(Damaged) as found:
         load(folder)
     assert str(found.value) == f"{folder} is damaged: {line}"
+
+
+def test_no_bit_of_an_exported_folder_can_change_unseen(tmp_path):
+    folder, draws = tmp_path / "out", random.Random(7)
+    export("selection/solution", folder, changes={"encoding_width": 3})
+    assert sorted(os.listdir(folder)) == ["model.safetensors", "stairwise.json"]
+    for path in folder.iterdir():
+        whole = path.read_bytes()
+        for place in [0, len(whole) - 1, *(draws.randrange(len(whole)) for _ in range(60))]:
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draws.randrange(8)]) + whole[place + 1 :])
+            with pytest.raises(Damaged):
+                load(folder)
+        path.write_bytes(whole)
+    load(folder)
 
 
 def sealed_again(folder, changes):
@@ -400,6 +416,6 @@ def test_a_run_of_several_trials_must_be_narrowed_down_and_a_trial_cannot_be_cha
     (run,) = store.runs()
     with pytest.raises(ConfigError, match=f"is a run of 2 trials: name one of them .{records[0].digest}, "):
         export(run.id, tmp_path / "out", store=store)
-    with pytest.raises(ConfigError, match=r"^rate cannot be changed: only a construction's config can"):
-        export(records[0], tmp_path / "out", changes={"rate": 1.0})
+    with pytest.raises(ConfigError, match=r"^learning_rate cannot be changed: only a construction's config can"):
+        export(records[0], tmp_path / "out", changes={"learning_rate": 1.0})
     assert os.listdir(tmp_path) == []

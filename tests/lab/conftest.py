@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from stairwise.lab import provenance, registry
+from stairwise.lab import registry
+from stairwise.lab.store import provenance
 
 
 @pytest.fixture

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 import pytest
 
 from stairwise import cli
+from stairwise.commands.runs import Filter
+from stairwise.config import Config, option, stored_dict
 from stairwise.lab import api, registry
-from stairwise.lab.board import label
-from stairwise.lab.config import Config, option, stored_dict
-from stairwise.lab.contract import Experiment, Figure, Ledger, Outcome, Paper, Preset, Trial, Verdict
-from stairwise.lab.grid import Axis
-from stairwise.lab.store import Store
-from stairwise.report.listing import Filter
+from stairwise.lab.contract.checks import at_most
+from stairwise.lab.contract.claims import Ledger
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset, Trial
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.run.board import label
+from stairwise.lab.run.grid import Axis
+from stairwise.lab.store.store import Store
 from stairwise.report.site.sets import sets_of
 from stairwise.report.site.shelf import Shelf
+from stairwise.train.stage import Outcome
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,9 @@ def compared(records) -> float:
     return arms["C4"] - arms["D5"]
 
 
-@LEDGER.empirical("fig1", experiment="walk", says="C4 takes as long as D5", tier="instant")
-def equal(records) -> Verdict:
-    return Verdict.at_most(compared(records), 0)
+@LEDGER.empirical("fig1", experiment="walk", statement="Figure 1", says="C4 takes as long as D5", tier="instant")
+def equal(records):
+    yield at_most("C4 - D5", compared(records), 0)
 
 
 def draw(records):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from stairwise.lab import files
-from stairwise.lab.checkpoint import Checkpoint
-from stairwise.lab.files import StoreError
+from stairwise.lab.store import files
+from stairwise.lab.store.checkpoint import Checkpoint
+from stairwise.lab.store.files import StoreError
 
 TYPES = ("float32", "float64", "int32", "uint32", "bool")
 SHAPES = ((), (0,), (3,), (2, 0, 3), (2, 3))

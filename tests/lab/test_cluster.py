@@ -1,20 +1,22 @@
 """Clusters without one: what is asked for is checked, the job script is as configured, tasks are JSON."""
 
 import json
+import os
 import shutil
 import threading
 from collections import deque
 
 import pytest
 
-from stairwise.lab import remote
-from stairwise.lab.cluster import Cluster
-from stairwise.lab.config import ConfigError
-from stairwise.lab.job import Job
-from stairwise.lab.plan import Group
+from stairwise.config import ConfigError
+from stairwise.lab.cluster import remote
+from stairwise.lab.cluster.engine import Cluster
+from stairwise.lab.cluster.job import Job
 from stairwise.lab.progress import Silent
-from stairwise.lab.sharing import Reservations, Work
-from stairwise.lab.store import Store
+from stairwise.lab.run.plan import Group
+from stairwise.lab.run.sharing import Reservations, Work
+from stairwise.lab.store import files
+from stairwise.lab.store.store import Store
 from tests.lab.walking import PAPER
 
 WALK = PAPER.experiment("walk")
@@ -56,8 +58,9 @@ def test_a_cluster_config_that_is_wrong_is_one_line(tmp_path, text, words):
         Cluster.parse("slurm", str(tmp_path / "none.toml"))
 
 
-def test_the_job_script_asks_slurm_for_what_the_file_says(tmp_path):
+def test_the_job_script_asks_slurm_for_what_the_file_says(tmp_path, monkeypatch):
     pytest.importorskip("dask_jobqueue")
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "slurm.toml").write_text(TOML)
     cluster = Cluster.parse("slurm", str(tmp_path / "slurm.toml"))
     assert cluster.workers == 3
@@ -66,15 +69,44 @@ def test_the_job_script_asks_slurm_for_what_the_file_says(tmp_path):
         assert line in lines
     assert "module load cuda" in lines
     (command,) = [line for line in lines if "dask_worker" in line or "dask worker" in line]
-    assert "tcp://127.0.0.1:" in command
+    assert "tls://127.0.0.1:" in command
+    assert all(f"--tls-{part} {tmp_path}/.stairwise-" in command for part in ("ca-file", "cert", "key"))
     assert lines.index("module load cuda") < lines.index(command)
+    assert os.listdir(tmp_path) == ["slurm.toml"]  # the certificate has gone with its cluster
 
 
-def test_an_option_that_slurm_clusters_do_not_have_is_one_line(tmp_path):
+def test_the_certificate_of_slurm_jobs_is_for_its_owner_alone_and_a_dead_process_leaves_none(tmp_path):
     pytest.importorskip("dask_jobqueue")
+    left = f".stairwise-{files._machine()}-{2**22 + 1}-01234567"  # of a process that there cannot be
+    (tmp_path / left).mkdir()
+    (tmp_path / "slurm.toml").write_text(f"{TOML}shared_temp_directory = '{tmp_path}'\n")
+    cluster = Cluster.parse("slurm", str(tmp_path / "slurm.toml"))
+    cluster.local = cluster._unscaled_slurm()
+    try:
+        (folder,) = tmp_path.glob(".stairwise-*")
+        assert folder.name != left
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600] * 3
+    finally:
+        cluster.close()
+    assert os.listdir(tmp_path) == ["slurm.toml"]
+
+
+def test_slurm_jobs_without_tls_are_a_choice(tmp_path):
+    pytest.importorskip("dask_jobqueue")
+    (tmp_path / "slurm.toml").write_text(f"{TOML}security = false\n")
+    script = Cluster.parse("slurm", str(tmp_path / "slurm.toml")).job_script()
+    assert "tcp://127.0.0.1:" in script
+    assert "--tls" not in script
+
+
+def test_an_option_that_slurm_clusters_do_not_have_is_one_line(tmp_path, monkeypatch):
+    pytest.importorskip("dask_jobqueue")
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "slurm.toml").write_text(TOML + "colour = 'red'\n")
     with pytest.raises(ConfigError, match="colour"):
         Cluster.parse("slurm", str(tmp_path / "slurm.toml")).job_script()
+    assert os.listdir(tmp_path) == ["slurm.toml"]
 
 
 def test_a_task_is_an_experiment_id_configs_and_seeds(tmp_path):

@@ -5,11 +5,11 @@ import threading
 import numpy as np
 import pytest
 
-from stairwise.lab.contract import Trial
-from stairwise.lab.execute import execute
-from stairwise.lab.plan import outstanding, plan, with_upstream
+from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.progress import Lines
-from stairwise.lab.store import Store
+from stairwise.lab.run.execute import execute
+from stairwise.lab.run.plan import outstanding, plan, with_upstream
+from stairwise.lab.store.store import Store
 from stairwise.train.loop import Interrupted
 from tests.lab.walking import PAPER, Walk
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from stairwise.lab import files
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
+from stairwise.lab.store import files
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ import pytest
 
 import stairwise as sw
 from stairwise.cli import main
-from stairwise.lab import index as index_module
-from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Outcome
-from stairwise.lab.files import scratch_name
+from stairwise.commands.runs import Filter
+from stairwise.config import ConfigError
 from stairwise.lab.progress import Silent
-from stairwise.lab.query import query
-from stairwise.lab.segment import Segment
-from stairwise.lab.store import Store
-from stairwise.lab.tidy import clean, foreign, litter
-from stairwise.report.listing import Filter
+from stairwise.lab.run.tidy import clean, foreign, litter
+from stairwise.lab.store import index as index_module
+from stairwise.lab.store.files import scratch_name
+from stairwise.lab.store.query import query
+from stairwise.lab.store.segment import Segment
+from stairwise.lab.store.store import Store
+from stairwise.train.stage import Outcome
 from tests.lab.tiny import RUN, Sizes, outcome, run_record, trial
 
 pytest.importorskip("duckdb")
@@ -58,9 +58,9 @@ def unread(monkeypatch):
     opened = []
     real = index_module.StoredTrial.open.__func__
 
-    def counting(cls, path):
+    def counting(cls, path, **how):
         opened.append(path.name)
-        return real(cls, path)
+        return real(cls, path, **how)
 
     monkeypatch.setattr(index_module.StoredTrial, "open", classmethod(counting))
     return opened
@@ -319,6 +319,11 @@ def test_a_query_reads_and_changes_the_tables_of_the_store_and_nothing_else(inde
     (segment,) = (indexed.root / "index").iterdir()
     with pytest.raises(ConfigError, match="query: "):
         query(indexed, sql.format(segment=segment))
+
+
+def test_a_query_that_is_no_text_is_one_planned_line(tmp_path):
+    with pytest.raises(ConfigError, match=r"^query: select '\?' must be text in UTF-8$"):
+        query(Store.open(tmp_path / "none", create=False), "select '\udcff'")
 
 
 def test_columns_of_the_same_name_are_all_kept(tmp_path):

@@ -6,15 +6,29 @@ import sys
 
 import pytest
 
-from stairwise.lab import manifest, registry
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError, leaves
+from stairwise.lab import registry
+from stairwise.lab.contract import manifest
+from stairwise.lab.contract.verdict import STATUSES
+from stairwise.lab.ledger import assumptions, errata
+from stairwise.lab.ledger.verify import case_names
 
 
 @pytest.mark.parametrize("id", manifest.built_in())
 def test_the_manifest_of_a_paper_says_what_its_code_says(id):
-    assert manifest.read(id) == json.loads(json.dumps(manifest.describe(registry.paper(id)))), (
-        "python -m stairwise.lab.manifest writes it anew"
+    written = {name: value for name, value in manifest.read(id).items() if name != "statuses"}
+    assert written == json.loads(json.dumps(manifest.describe(registry.paper(id)))), (
+        "python -m stairwise.lab.ledger writes it anew"
     )
+
+
+@pytest.mark.parametrize("id", manifest.built_in())
+def test_expected_statuses_are_of_claims_and_cases_that_there_are(id):
+    claims = {claim.id: claim for claim in registry.paper(id).claims}
+    for claim, statuses in manifest.read(id)["statuses"].items():
+        assert set(statuses) <= set(case_names(claims[claim].cases)), f"{id}/{claim}: manifest --statuses {id}"
+        assert set(statuses.values()) <= set(STATUSES)
+        assert "fails" not in statuses.values()
 
 
 def test_every_paper_has_a_manifest():
@@ -41,13 +55,61 @@ def test_an_alias_of_a_claim_is_a_name_of_it():
     assert registry.paper("lego").claim(aliased["aliases"][0]).id == aliased["id"]
 
 
-def test_importing_every_paper_starts_no_backend_and_imports_neither_matplotlib_nor_scipy_stats():
+def test_importing_every_paper_and_the_facade_starts_no_backend_and_imports_neither_matplotlib_nor_scipy_stats():
     code = """
 import sys
 from stairwise.lab import registry
 registry.papers()
+import stairwise.paper
 from jax._src import xla_bridge
 assert not xla_bridge._backends, xla_bridge._backends
 assert not {"matplotlib.pyplot", "scipy.stats"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_errata_page_is_the_one_that_the_claims_make():
+    found = errata.page([manifest.read(id) for id in manifest.built_in()])
+    assert errata.PAGE.read_text(encoding="utf-8") == found, "python -m stairwise.lab.ledger writes it"
+
+
+def test_what_lacks_its_printed_proof_has_a_section_of_its_own_and_a_slip_names_both_claims():
+    both = {"certificate": "", "aliases": [], "corrects": []}
+    slip = {"id": "a-printed", "kind": "misprint", "says": "as printed: $x$", "means": "$y$", "corrected": "a"}
+    gap = {"id": "b", "kind": "bound", "says": "$z$", "argument": "a step", "corrected": ""}
+    claims = [{**both, **slip, "statement": ["Lemma 1"], "argument": ""}, {**both, **gap, "statement": ["Theorem 2"]}]
+    page = errata.page([{"id": "tiny", "title": "Tiny", "claims": claims}])
+    assert "| Lemma 1 (`tiny/a-printed`) | $x$ | $y$ (`tiny/a`) |" in page
+    assert "### True, but not proved by the printed argument" in page
+    assert "| Theorem 2 (`tiny/b`) | $z$ | a step |" in page
+
+
+def test_what_is_corrected_and_what_corrects_it_name_each_other():
+    for id in manifest.built_in():
+        claims = {claim["id"]: claim for claim in manifest.read(id)["claims"]}
+        for claim in claims.values():
+            assert not claim["corrected"] or claim["id"] in claims[claim["corrected"]]["corrects"]
+            assert all(claims[other]["corrected"] == claim["id"] for other in claim["corrects"])
+
+
+def test_the_page_of_assumptions_is_the_one_that_the_stored_searches_make():
+    found = assumptions.page([manifest.read(id) for id in manifest.built_in()])
+    assert assumptions.PAGE.read_text(encoding="utf-8") == found, "python -m stairwise.lab.ledger writes it"
+
+
+def test_every_stored_search_is_of_a_claim_and_names_its_fields():
+    for id in manifest.built_in():
+        for claim, found in assumptions.stored(id).items():
+            fields = {leaf.path for leaf in leaves(registry.paper(id).claim(claim).cases[0])}
+            assert all(finding["sizes"].keys() <= fields for finding in found["findings"]), f"{id}/{claim}"
+
+
+def test_every_certificate_is_there_and_runs_without_this_package():
+    for id in manifest.built_in():
+        for claim in manifest.read(id)["claims"]:
+            if claim["kind"] == "refuted" and claim["certificate"]:
+                script = manifest.PAPERS / id / claim["certificate"]
+                assert "stairwise" not in script.read_text(encoding="utf-8").split('"""')[2], script
+                done = subprocess.run([sys.executable, "-I", str(script)], capture_output=True, text=True)
+                assert done.returncode == 0, (script, done.stderr)
+                assert done.stdout.strip(), script

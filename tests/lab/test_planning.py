@@ -5,14 +5,15 @@ import tracemalloc
 
 import pytest
 
-from stairwise.lab import grid, registry
-from stairwise.lab.config import ConfigError, changed, update
-from stairwise.lab.contract import Trial, digest_of
-from stairwise.lab.plan import plan, tally
+from stairwise.commands import run
+from stairwise.config import ConfigError, changed, update
+from stairwise.lab import registry
+from stairwise.lab.contract.experiment import Trial, digest_of
 from stairwise.lab.progress import Silent, watched
-from stairwise.lab.store import Store
-from stairwise.lab.sweep import Request, preview
-from stairwise.report import summary
+from stairwise.lab.run import grid
+from stairwise.lab.run.plan import plan, tally
+from stairwise.lab.store.store import Store
+from stairwise.lab.sweep import SweepRequest, preview
 from tests.lab.walking import PAPER, Walk
 
 WALK, ONWARD = PAPER.experiment("walk"), PAPER.experiment("onward")
@@ -99,13 +100,13 @@ def test_progress_is_shown_when_the_first_second_is_over(monkeypatch):
 
 
 def test_a_plan_of_many_seeds_takes_the_memory_of_a_plan_of_few(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(summary, "for_terminal", Silent)
+    monkeypatch.setattr(run, "for_terminal", Silent)
     store = Store.open(tmp_path / "none", create=False)
 
     def peak(seeds: int) -> int:
         tracemalloc.start()
         try:
-            summary.dry_run(WALK, "quick", WALK.trials("quick", range(seeds)), store, True)
+            run.dry_run(WALK, "quick", WALK.trials("quick", range(seeds)), store, True)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -117,7 +118,7 @@ def test_a_plan_of_many_seeds_takes_the_memory_of_a_plan_of_few(tmp_path, capsys
 
 def test_a_sweep_keeps_one_config_per_combination_and_none_per_seed(tmp_path):
     axes = {"shift": list(range(10)), "steps": [4, 9]}
-    request = Request.of(dataclasses.replace(WALK), axes, seeds=100)
+    request = SweepRequest.of(dataclasses.replace(WALK), axes, seeds=100)
     assert len(request.trials) == 10 * 2 * 2 * 100
     shown = Counting()
     found = preview(request, Store.open(tmp_path / "none", create=False), group=8, progress=shown)

@@ -8,16 +8,21 @@ import sys
 import pytest
 
 import stairwise as sw
-from stairwise.lab import registry, remote
-from stairwise.lab.config import ConfigError
-from stairwise.lab.execute import source_hash, versions
-from stairwise.lab.verify import verify
+from stairwise.config import ConfigError
+from stairwise.lab import registry
+from stairwise.lab.cluster import remote
+from stairwise.lab.ledger.verify import verify
+from stairwise.lab.run.execute import source_hash, versions
 
 STUDY = """
 from dataclasses import dataclass
 from pathlib import Path
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Experiment, Ledger, Outcome, Paper, Preset, Verdict
+from stairwise.lab.contract.checks import equal
+from stairwise.config import Config, option
+from stairwise.lab.contract.claims import Ledger
+from stairwise.lab.contract.experiment import Experiment, Preset
+from stairwise.lab.contract.paper import Paper
+from stairwise.train.stage import Outcome
 LEDGER = Ledger()
 @dataclass(frozen=True)
 class Sizes(Config):
@@ -28,9 +33,11 @@ def count(config, seed):
     outcome = Outcome()
     outcome.add("count", 0, {"rows": config.rows})
     return outcome
-@LEDGER.theory("thm1", kind="identity", says="one is one", cases=Sizes())
+def single():
+    return 1
+@LEDGER.exact("thm1", statement="Theorem 1", says="one is one", of=(single,), cases=Sizes())
 def one(config, seed):
-    return Verdict.at_most(0, 1)
+    yield equal("one", single(), 1)
 EXPERIMENT = Experiment("count", "counts", Sizes, {"quick": Preset(Sizes(), seeds=2)}, count, study=True)
 PAPER = Paper("ID", "A plug-in", "A. Author", 2026, "-", "-", tuple(LEDGER.claims), (EXPERIMENT,))
 """
@@ -47,7 +54,7 @@ def paper(id: str = "plugged") -> str:
         ("PAPER = (", "plugged_bad:PAPER", "SyntaxError: '(' was never closed"),
         ("raise SystemExit(3)", "plugged_bad:PAPER", "SystemExit: 3"),
         ("raise ValueError('two\\nlines')", "plugged_bad:PAPER", "ValueError: two?lines"),
-        ("PAPER = 5", "plugged_bad:PAPER", "TypeError: plugged_bad.PAPER must be a stairwise.lab.contract.Paper"),
+        ("PAPER = 5", "plugged_bad:PAPER", "TypeError: plugged_bad.PAPER must be a stairwise.lab.contract.paper.Paper"),
         ("", "plugged_bad:THESIS", "ValueError: the entry point must be plugged_bad:PAPER"),
     ],
 )
@@ -131,7 +138,7 @@ def test_trials_of_a_plug_in_are_stored_with_its_version_and_not_run_again(insta
 
 
 def test_a_verdict_is_that_of_one_version_of_the_plug_in(install, tmp_path):
-    from stairwise.lab.store import Store
+    from stairwise.lab.store.store import Store
 
     store = Store.open(str(tmp_path / "store"))
     install("my-paper", {"plugged/__init__.py": paper()}, "plugged:PAPER", version="1.4")

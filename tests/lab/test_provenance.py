@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stairwise.lab import provenance, registry
-from stairwise.lab.execute import code_of
+from stairwise.lab import registry
+from stairwise.lab.contract.code import code_of, module_of
+from stairwise.lab.store import provenance
 
 TEXTS = {
     "plugged/__init__.py": "raise RuntimeError('imported')",
@@ -109,6 +110,13 @@ def test_the_code_of_a_module_is_what_it_imports_however_it_does(package):
     assert not [name for name in found if name.startswith(("numpy", "stairwise.lab"))]
 
 
+def test_what_comes_through_the_facade_counts_as_imported_from_its_home(package):
+    package("plugged/paper/plain.py", "from stairwise.paper import gradient_training, option, population")
+    found = set(provenance.closure("plugged.paper.plain"))
+    assert {"stairwise.train.gradient", "stairwise.measure.population", "stairwise.train.keys"} <= found
+    assert not found & {"stairwise.paper", "stairwise.config", "stairwise.train.schemes"}
+
+
 def test_the_source_hash_follows_that_code_and_nothing_else(package):
     plain = provenance.source_hash("plugged.paper.train")
     assert len(plain) == 64
@@ -142,8 +150,8 @@ def test_a_trial_is_made_by_its_program_its_config_the_loop_and_what_it_starts_f
 
 
 def test_modules_are_named_by_functions_classes_modules_and_texts():
-    names = [provenance.module_of(each) for each in ("a.b:c", "a.b", partial(partial(Path)), provenance, code_of)]
-    assert names == ["a.b", "a.b", "pathlib", "stairwise.lab.provenance", "stairwise.lab.execute"]
+    names = [module_of(each) for each in ("a.b:c", "a.b", partial(partial(Path)), provenance, code_of)]
+    assert names == ["a.b", "a.b", "pathlib", "stairwise.lab.store.provenance", "stairwise.lab.contract.code"]
 
 
 def test_a_module_that_does_not_exist_is_named():

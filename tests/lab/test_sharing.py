@@ -11,14 +11,14 @@ import pytest
 
 import stairwise as sw
 from stairwise.cli import main
-from stairwise.lab import sharing
-from stairwise.lab.config import ConfigError
-from stairwise.lab.execute import execute
-from stairwise.lab.files import scratch_name
-from stairwise.lab.sharing import Reservations, Shard, Work
-from stairwise.lab.store import Store
-from stairwise.lab.sweep import Request, preview, sweep
-from stairwise.lab.tidy import clean, litter
+from stairwise.config import ConfigError
+from stairwise.lab.run import sharing
+from stairwise.lab.run.execute import execute
+from stairwise.lab.run.sharing import Reservations, Shard, Work
+from stairwise.lab.run.tidy import clean, litter
+from stairwise.lab.store.files import scratch_name
+from stairwise.lab.store.store import Store
+from stairwise.lab.sweep import SweepRequest, preview, sweep
 from stairwise.train.loop import Program
 from tests.lab.test_sweep import Heard, contents
 from tests.lab.walking import PAPER
@@ -32,14 +32,14 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(("count", "group"), [(1, 1), (3, 1), (3, 4), (5, 4), (7, 64), (40, 8)])
 def test_shards_are_disjoint_and_together_the_whole_request(count, group):
-    trials = Request.of(WALK, {"steps": [20, 40], "shift": [0.0, 1.0]}, seeds=3).trials
+    trials = SweepRequest.of(WALK, {"steps": [20, 40], "shift": [0.0, 1.0]}, seeds=3).trials
     parts = [Shard(index, count).trials(trials, group) for index in range(1, count + 1)]
     assert sorted(trial.digest for part in parts for trial in part) == sorted(trial.digest for trial in trials)
     assert all(parts) or count > len(trials)
 
 
 def test_a_shard_is_made_of_whole_groups_of_one_program_where_there_are_enough():
-    trials = Request.of(WALK, {"steps": [20, 40]}, seeds=8).trials
+    trials = SweepRequest.of(WALK, {"steps": [20, 40]}, seeds=8).trials
     for index in (1, 2, 3, 4):
         part = Shard(index, 4).trials(trials, 8)
         assert len(part) == 8
@@ -62,7 +62,7 @@ def test_three_shards_give_the_bytes_of_the_whole_and_each_says_what_the_others_
 
 
 def test_the_plan_of_a_shard_counts_its_own_trials(tmp_path):
-    request = Request.of(WALK, {"shift": [0.0, 1.0]}, seeds=3, shard="2/3", group=4)
+    request = SweepRequest.of(WALK, {"shift": [0.0, 1.0]}, seeds=3, shard="2/3", group=4)
     found = preview(request, Store.open(tmp_path / "none", create=False), group=4)
     assert (found["shard"], found["trials"]) == ("2/3 of 12 trials", 4)
 
@@ -87,7 +87,7 @@ def test_every_command_refuses_what_is_no_shard_in_one_line_and_makes_no_store(c
 
 
 def test_shards_of_the_ledger_check_every_claim_once(tmp_path):
-    from stairwise.lab.verify import verify
+    from stairwise.lab.ledger.verify import verify
 
     asked = [(row.claim.name, row.changes) for row in verify(["lego"], plan_only=True)]
     parts = [list(verify(["lego"], plan_only=True, shard=f"{index}/3")) for index in (1, 2, 3)]
@@ -121,8 +121,8 @@ def test_a_trial_is_reserved_by_one_at_a_time_and_free_when_given_back(tmp_path)
 
 RESERVE = """
 import sys, time
-from stairwise.lab.sharing import Reservations
-from stairwise.lab.store import Store
+from stairwise.lab.run.sharing import Reservations
+from stairwise.lab.store.store import Store
 with Reservations(Store.open(sys.argv[1])) as reservations:
     print(reservations.take(sys.argv[2:]), flush=True)
     time.sleep(600)
@@ -189,6 +189,20 @@ def test_a_reservation_that_was_killed_before_it_was_signed_expires_too(tmp_path
         assert reservations.take([digest]) == []
         time.sleep(0.15)
         assert reservations.take([digest]) == [digest]
+
+
+def test_a_reservation_with_any_bit_changed_expires_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(sharing, "EXPIRY_SECONDS", 0.0)
+    store, path = Store.open(tmp_path), tmp_path / "reserved" / ("f" * 20)
+    with Reservations(store) as first:
+        first.take([path.name])
+        whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        with Reservations(store) as reservations:
+            reservations.take([path.name])  # hears of it for the first time, or knows that it is nobody's
+            assert reservations.take([path.name]) == [path.name]
+        assert not path.exists()
 
 
 def test_whoever_takes_over_second_gives_back_what_the_first_has_reserved(tmp_path):

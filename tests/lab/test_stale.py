@@ -7,14 +7,14 @@ import pytest
 
 import stairwise as sw
 from stairwise import cli
-from stairwise.lab.store import Store
+from stairwise.lab.store.store import Store
 from stairwise.lab.sweep import sweep
 
 PLACE = "plugged/count"
 FILES = {
     "plugged/config.py": """
 from dataclasses import dataclass
-from stairwise.lab.config import Config, option
+from stairwise.config import Config, option
 @dataclass(frozen=True)
 class Sizes(Config):
     rows: int = option(3, "rows", low=1)
@@ -41,11 +41,14 @@ def draw(records):
     "plugged/__init__.py": """
 from plugged import figures, train
 from plugged.config import Sizes
-from stairwise.lab.contract import Experiment, Figure, Ledger, Paper, Preset, Verdict
+from stairwise.lab.contract.claims import Ledger
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.contract.checks import at_least
 LEDGER = Ledger()
-@LEDGER.empirical("fig1", experiment="count", says="there are rows", tier="instant")
+@LEDGER.empirical("fig1", experiment="count", statement="Figure 1", says="there are rows", tier="instant")
 def rows(records):
-    return Verdict.at_least(min(record.final("rows") for record in records), 1)
+    yield at_least("rows", [record.final("rows") for record in records], 1)
 PRESETS = {"quick": Preset(Sizes(), {"few": {}, "many": {"rows": 9}}, seeds=2)}
 FIGURES = (Figure("fig1", "Rows", figures.draw),)
 EXPERIMENT = Experiment("count", "counts", Sizes, PRESETS, train.count, FIGURES, study=True)
@@ -219,7 +222,7 @@ def test_a_trial_that_starts_from_a_stale_one_is_stale(followed, tmp_path):
 FOLLOWS = """
 from plugged import more
 def needs(config, seed):
-    from stairwise.lab.contract import Trial
+    from stairwise.lab.contract.experiment import Trial
     return {"first": Trial(PAPER.experiment("count"), config, seed)}
 MORE = Experiment(
     "more", "adds", Sizes, {"quick": Preset(Sizes(), seeds=1)}, more.add, needs=needs, study=True

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stairwise.lab import files
-from stairwise.lab.files import StoreError
-from stairwise.lab.store import Store
+from stairwise.lab.store import files
+from stairwise.lab.store.files import StoreError
+from stairwise.lab.store.store import Store
 from tests.lab.tiny import CLIMB, FILES, PAPER, RUN, Sizes, Tiny, outcome, run_record, scratch, trial
 
 
@@ -133,7 +133,7 @@ def test_what_the_store_writes_itself_cannot_be_set_and_foreign_types_are_refuse
 
 
 def test_a_trial_without_metrics_or_arrays_is_stored_too(opened):
-    from stairwise.lab.contract import Outcome
+    from stairwise.train.stage import Outcome
 
     opened.write(trial(0), Outcome("diverged"), RUN)
     record = opened.read(trial(0))
@@ -206,7 +206,7 @@ def test_opening_sweeps_scratch_of_the_dead_and_the_old_and_nothing_else(opened)
 
 
 def test_importing_the_store_loads_neither_jax_nor_the_file_formats():
-    code = "import sys, stairwise.lab.store, stairwise.lab.provenance\n"
+    code = "import sys, stairwise.lab.store.store, stairwise.lab.store.provenance\n"
     code += "print(sorted({'jax', 'pyarrow', 'safetensors'} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 

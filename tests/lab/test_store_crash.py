@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stairwise.lab import store
-from stairwise.lab.files import StoreError
-from stairwise.lab.store import Store
+from stairwise.lab.store import store
+from stairwise.lab.store.files import StoreError
+from stairwise.lab.store.store import Store
 from tests.lab.tiny import FILES, RUN, outcome, scratch, trial
 
 REPOSITORY = Path(__file__).parents[2]
@@ -129,7 +129,7 @@ def test_a_process_killed_while_it_replaces_a_trial_leaves_one(tmp_path):
 
 
 def child(code: str, *arguments: object) -> subprocess.Popen[str]:
-    lines = "import sys, os, time\nfrom stairwise.lab.store import Store\nfrom tests.lab.tiny import *\n" + code
+    lines = "import sys, os, time\nfrom stairwise.lab.store.store import Store\nfrom tests.lab.tiny import *\n" + code
     command = [sys.executable, "-c", lines, *map(str, arguments)]
     return subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.lab import files, store
-from stairwise.lab.files import StoreError
-from stairwise.lab.query import query
-from stairwise.lab.record import encode_trial
-from stairwise.lab.store import Store
+from stairwise.lab.store import files, store
+from stairwise.lab.store.files import StoreError
+from stairwise.lab.store.query import query
+from stairwise.lab.store.store import Store
+from stairwise.lab.store.trial import encode_trial
 from tests.lab.tiny import FILES, RUN, outcome, run_record, trial
 
 
@@ -135,7 +135,7 @@ def test_foreign_files_and_folders_are_named_and_skipped(opened):
     assert len(opened.trials()) == 1
     assert [(path.name, why) for path, why in opened.damaged()] == [
         ("notes.txt", "is not a trial folder"),
-        ("draft", "run.json is missing"),
+        ("draft", "run.json is not a regular file"),
     ]
 
 

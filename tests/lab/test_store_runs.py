@@ -7,7 +7,7 @@ import pytest
 
 import stairwise as sw
 from stairwise.lab.progress import Silent
-from stairwise.lab.store import Store
+from stairwise.lab.store.store import Store
 from tests.lab.walking import PAPER
 
 WALK = PAPER.experiment("walk")

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import stairwise as sw
-from stairwise.lab import execute as executor
-from stairwise.lab.board import Aim
-from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Outcome
-from stairwise.lab.estimate import trial_bytes
-from stairwise.lab.execute import Engine, execute
-from stairwise.lab.plan import Group
+from stairwise.commands.sweep import print_summary
+from stairwise.config import ConfigError
 from stairwise.lab.progress import Silent
-from stairwise.lab.store import Store
-from stairwise.lab.sweep import Request, preview, sweep
-from stairwise.report import sweeps
+from stairwise.lab.run import execute as executor
+from stairwise.lab.run.board import Aim
+from stairwise.lab.run.estimate import trial_bytes
+from stairwise.lab.run.execute import Engine, execute
+from stairwise.lab.run.plan import Group
+from stairwise.lab.store.store import Store
+from stairwise.lab.sweep import SweepRequest, preview, sweep
 from stairwise.train.loop import Member, Program
+from stairwise.train.stage import Outcome
 from tests.lab.walking import PAPER, Walk
 from tests.train.test_loop import walk_stage
 
@@ -68,12 +68,12 @@ def test_the_best_trial_and_the_rows_carry_the_grid(tmp_path, capsys):
     assert best.final("mean") == max(row["mean"] for row in rows)
     assert result.best("mean") is not best  # the lowest
     aimless = replace(result, aim=Aim.parse("nosuch"))
-    sweeps.summary(aimless, 1.0, as_json=False)
+    print_summary(aimless, 1.0, as_json=False)
     assert "best nosuch: no trial has it (they have " in capsys.readouterr().out
 
 
 def test_the_plan_counts_trials_programs_and_groups_before_anything_exists(tmp_path):
-    request = Request.of(WALK, {"shift": "0:9:1", "steps": "20,40"}, seeds=25)
+    request = SweepRequest.of(WALK, {"shift": "0:9:1", "steps": "20,40"}, seeds=25)
     found = preview(request, Store.open(tmp_path / "none", create=False), group=8)
     counted = [found[name] for name in ("trials", "stored", "to run", "programs", "groups", "group width")]
     assert counted == [1000, 0, 1000, 2, 126, 8]
@@ -216,8 +216,8 @@ SHARDED = """
 import sys
 import jax
 assert jax.local_device_count() == 4
-from stairwise.lab.execute import execute, group_width
-from stairwise.lab.store import Store
+from stairwise.lab.run.execute import execute, group_width
+from stairwise.lab.store.store import Store
 from tests.lab.walking import PAPER
 trials = PAPER.experiment("walk").trials("quick", range(5))
 assert group_width(1) == 4

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Experiment, Outcome, Paper, Preset, Trial
-from stairwise.lab.store import Store
+from stairwise.config import Config, option
+from stairwise.lab.contract.experiment import Experiment, Preset, Trial
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.store.store import Store
+from stairwise.train.stage import Outcome
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Experiment, Outcome, Paper, Preset, Trial
+from stairwise.config import Config, option
+from stairwise.lab.contract.experiment import Experiment, Preset, Trial
+from stairwise.lab.contract.paper import Paper
+from stairwise.train.stage import Outcome
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,10 @@ BAD = [
     ({"heads": 5}, "heads=5 must be at least 1 and divide width=12"),
     ({"vocab": None}, "outputs=None must be a number of outputs where vocab=None"),
     ({"outputs": 0}, "outputs=0 must be at least 1"),
-    ({"positions": "sinusoidal"}, "positions=sinusoidal must be one of none, learned, rotary"),
+    (
+        {"positions": "absolute"},
+        "positions=absolute must be one of none, learned, sinusoidal, rotary, alibi, t5, randomised",
+    ),
     ({"max_length": None}, "max_length=None must be at least 1 where positions=learned"),
     ({"dropout": 1.0}, r"dropout=1.0 must be at least 0 and below 1"),
     ({"compute_dtype": "float16"}, "compute_dtype=float16 must be one of bfloat16, float32, float64"),
@@ -282,3 +285,33 @@ def test_a_sequence_longer_than_the_learned_table_is_refused():
 def test_tokens_are_refused_where_there_is_no_vocabulary():
     with pytest.raises(ValueError, match=r"inputs.dtype=int32 must be floating: vocab=None"):
         build(vocab=None, outputs=3)(tokens())
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_logits_at_one_position_are_those_of_the_whole_call_and_so_are_their_gradients(causal):
+    with jax.enable_x64(True):
+        model = Transformer(
+            vocab=5,
+            width=8,
+            layers=2,
+            heads=2,
+            causal=causal,
+            positions="rotary",
+            parameter_dtype="float64",
+            compute_dtype="float64",
+            key=jax.random.key(0),
+        )
+        tokens = jnp.array([3, 1, 4, 1, 2, 0], dtype=jnp.int32)
+        present = jnp.array([1, 1, 1, 0, 1, 1], dtype=bool)
+
+        def whole(model, place):
+            return model(tokens, present=present)[place]
+
+        def one(model, place):
+            return model.at(tokens, place, present=present)
+
+        for place in (jnp.int32(1), jnp.int32(4)):
+            assert_close(one(model, place), whole(model, place), 1e-12)
+            gradients = [jax.grad(lambda m, f=f, at=place: jnp.sum(jnp.sin(f(m, at))))(model) for f in (one, whole)]
+            for found, wanted in zip(*map(jax.tree.leaves, gradients), strict=True):
+                assert_close(found, wanted, 1e-12)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract import Outcome
+from stairwise.train.stage import Outcome
 
 
 @dataclass

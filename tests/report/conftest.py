@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stairwise.lab.contract import Verdict
-from stairwise.lab.store import Store
+from stairwise.lab.contract.verdict import Verdict
+from stairwise.lab.store.store import Store
 from tests.report import tiny
 from tests.report.site import built
 

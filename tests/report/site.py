@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from stairwise.lab.store import Store
+from stairwise.lab.store.store import Store
 from stairwise.report.site.build import build
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from stairwise.cli import main
 from stairwise.lab import api
-from stairwise.lab.files import StoreError
+from stairwise.lab.store.files import StoreError
 from tests.report import tiny
 
 

@@ -5,11 +5,11 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 
-from stairwise.lab import provenance
-from stairwise.lab.contract import STATUSES, Verdict
-from stairwise.lab.execute import source_hash
-from stairwise.lab.files import StoreError
-from stairwise.lab.store import Store
+from stairwise.lab.contract.verdict import STATUSES, Verdict
+from stairwise.lab.run.execute import source_hash
+from stairwise.lab.store import provenance
+from stairwise.lab.store.files import StoreError
+from stairwise.lab.store.store import Store
 from stairwise.report import pictures
 from stairwise.report.site.build import build
 from stairwise.report.site.pages import POLICY
@@ -144,7 +144,7 @@ def test_the_ledger_shows_the_newest_verdict_and_the_claims_page_the_others(stor
     tiny.keep(store, "tiny/thm1", Verdict.at_most(2, 1), "d" * 20, checked=9.0, sizes={"steps": 40})
     site = pages(built(store, tmp_path / "out"))
     row = text_of(rows(site["ledger.html"])[0])
-    assert row == "✓ holds thm1 lem2 tiny · bound the walk ends 1e-13 ≤ 1e-12 10×"
+    assert row == "✓ holds thm1 lem2 tiny · bound Theorem 1. the walk ends 1e-13 ≤ 1e-12 10×"
     claim = text_of(site["claims/tiny/thm1.html"])
     assert "gap n 0.25 3" in claim
     assert "steps=40 ✗ fails 2 ≤ 1 0.5×" in claim
@@ -160,11 +160,19 @@ def test_a_claim_links_to_the_line_of_the_function_that_checks_it(plain_site):
     assert any(re.sub(r"\s", "", line).startswith("deforder(") for line in near)
 
 
+def test_pages_of_what_is_printed_and_of_what_is_true_link_to_each_other(plain_site):
+    site = pages(plain_site)
+    true = site["claims/tiny/thm1.html"]
+    assert re.search(r'Corrected: <a href="\.\./\.\./claims/tiny/thm1\.html">', site["claims/tiny/thm2.html"])
+    assert re.search(r'Corrects what is printed: <a href="\.\./\.\./claims/tiny/thm2\.html">', true)
+    assert "True, but not by the printed argument: a step is missing" in text_of(true)
+
+
 def test_violated_hypotheses_are_named_and_claims_to_look_at_come_first(store, tmp_path):
     tiny.keep(store, "tiny/thm1", Verdict("refuted", 3, 2, 2 / 3, hypotheses=("eta <= 1/L", "T >= 10")))
     tiny.keep(store, "tiny/thm2", Verdict.at_least(1, 2))
     site = pages(built(store, tmp_path / "out"))
-    assert "Hypotheses violated at these sizes: eta <= 1/L; T >= 10" in text_of(rows(site["ledger.html"])[0])
+    assert "Hypotheses that are not met at these sizes: eta <= 1/L; T >= 10" in text_of(rows(site["ledger.html"])[0])
     first = site["index.html"][site["index.html"].index("To look at first") :]
     assert re.findall(r'href="claims/([^"]*)"', first) == ["tiny/thm2.html", "tiny/thm1.html"]
 

@@ -10,12 +10,13 @@ import threading
 import numpy as np
 import pytest
 
-from stairwise.lab.answers import Answer
-from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Verdict
-from stairwise.lab.files import scratch_name, seal
-from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay
-from stairwise.report.site import build, data, scopes, serve, shelf
+from stairwise.config import ConfigError
+from stairwise.lab import serve
+from stairwise.lab.contract.answers import Answer
+from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay
+from stairwise.lab.contract.verdict import Verdict
+from stairwise.lab.store.files import scratch_name, seal
+from stairwise.report.site import build, data, scopes, shelf
 from stairwise.report.site.folder import FORMAT, MEMORY, Folder
 from stairwise.report.site.story import render
 from tests.report import tiny
@@ -51,6 +52,22 @@ def test_a_file_that_was_altered_or_lost_is_made_again_and_strangers_stay(store,
     assert figure.read_bytes() == drawn
     assert page.read_bytes() == ledger
     assert (site / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [MEMORY, "page.html"])
+def test_no_bit_of_a_report_can_change_unseen(tmp_path, name):
+    def build() -> list[str]:
+        folder = Folder(tmp_path)
+        folder.step("page", "inputs", lambda: ({"page.html": b"text"}, {"found": 0.5}))
+        folder.close()
+        return folder.redone
+
+    assert (build(), build()) == (["page"], [])
+    whole = (tmp_path / name).read_bytes()
+    for place in range(len(whole)):
+        (tmp_path / name).write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        assert build() == ["page"], place
+        assert (tmp_path / name).read_bytes() == whole
 
 
 def test_what_earlier_builds_wrote_and_this_one_does_not_is_removed(tmp_path):
@@ -148,11 +165,11 @@ def test_of_many_trials_some_of_each_arm_are_drawn_and_the_set_says_how_many(sto
 
 
 def test_trials_that_were_checked_for_the_index_are_not_read_again(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("stairwise.lab.index.WORTH_WRITING", 1)
-    monkeypatch.setattr("stairwise.lab.index.SETTLED_NS", 0)
+    monkeypatch.setattr("stairwise.lab.store.index.WORTH_WRITING", 1)
+    monkeypatch.setattr("stairwise.lab.store.index.SETTLED_NS", 0)
     tiny.fill(store)
     store.index().refresh()
-    monkeypatch.setattr("stairwise.lab.store.open_trial", pytest.fail)
+    monkeypatch.setattr("stairwise.lab.store.store.open_trial", pytest.fail)
     assert len(shelf.read(store).records) == 4
 
 

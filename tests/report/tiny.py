@@ -9,12 +9,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from stairwise.lab import manifest, registry
-from stairwise.lab.answers import Answer, Measured
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Experiment, Figure, Ledger, Outcome, Paper, Preset, Trial, Verdict
-from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay
-from stairwise.lab.store import Store
+from stairwise.config import Config, option
+from stairwise.lab import registry
+from stairwise.lab.contract import manifest
+from stairwise.lab.contract.answers import Answer, Measured
+from stairwise.lab.contract.checks import at_least, at_most, measured
+from stairwise.lab.contract.claims import Ledger
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset, Trial
+from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.contract.verdict import Verdict
+from stairwise.lab.store.store import Store
+from stairwise.train.stage import Outcome
 
 HOSTILE = "<script>alert('stairwise')</script>[/red]\x1b[31m&\"'"
 
@@ -77,19 +83,27 @@ def counted(records: Sequence[Any]) -> Measured:
 LEDGER = Ledger()
 
 
-@LEDGER.theory("thm1", kind="bound", says="the walk ends", cases=Walk(), aliases=("lem2",))
-def ends(config: Walk, seed: int) -> Verdict:
-    return Verdict.at_most(1e-13, 1e-12)
+@LEDGER.bound(
+    "thm1",
+    argument="a step is missing",
+    statement="Theorem 1",
+    says="the walk ends",
+    of=(counted,),
+    cases=Walk(),
+    aliases=("lem2",),
+)
+def ends(config: Walk, seed: int):
+    yield at_most("end", 1e-13, 1e-12)
 
 
-@LEDGER.theory("thm2", kind="identity", says="1 < 2 & 2 > 1", cases=Walk())
-def order(config: Walk, seed: int) -> Verdict:
-    return Verdict.at_least(1, 2)
+@LEDGER.exact("thm2", statement="Theorem 2", says="1 < 2 & 2 > 1", of=(counted,), cases=Walk(), corrected="thm1")
+def order(config: Walk, seed: int):
+    yield at_least("order", 1, 2)
 
 
-@LEDGER.empirical("fig1", experiment="walk", says="walks converge")
-def converge(records: list[Any]) -> Verdict:
-    return Verdict.reported(1.0)
+@LEDGER.empirical("fig1", experiment="walk", statement="Figure 1", says="walks converge")
+def converge(records: list[Any]):
+    yield measured("walks", 1.0)
 
 
 def alone(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from stairwise import cli
 from stairwise.lab import registry
-from stairwise.lab.contract import Experiment, Figure, Paper, Preset
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
+from stairwise.lab.contract.paper import Paper
 from tests.report import tiny
 
 

@@ -9,8 +9,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Experiment, Outcome, Paper, Preset
+from stairwise.config import Config, option
+from stairwise.lab.contract.experiment import Experiment, Preset
+from stairwise.lab.contract.paper import Paper
+from stairwise.train.stage import Outcome
 
 GATE, FREE, CURED = "MISBEHAVING_GATE", "MISBEHAVING_FREE", "MISBEHAVING_CURED"
 
@@ -78,7 +80,7 @@ def die_at_first(folder: str, deaths: int) -> str:
 
 def code_of_the_dying(name: str):
     """As `remote.code_of`, on a worker that is killed while it is asked for the first time."""
-    from stairwise.lab import remote
+    from stairwise.lab.cluster import remote
 
     die_at_first(os.environ[GATE], 1)
     return remote.code_of(name)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from stairwise.lab import registry
-from stairwise.lab.store import Store
+from stairwise.lab.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

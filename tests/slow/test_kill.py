@@ -6,48 +6,16 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from stairwise.lab.store import Store
+from stairwise.lab.store.store import Store
 from tests.report.tiny import RUN, outcome
 from tests.slow.drawing import PAPER
+from tests.slow.processes import alive, eventually, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-def _answer_signals() -> None:
-    """Tests that run in the background ignore these, and so would what they start."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
-def start(*words: str, module: str = "stairwise", **environment: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-        start_new_session=True,
-        preexec_fn=_answer_signals,
-    )
-
-
-def eventually(true, seconds: float = 60.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return bool(true())
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.fixture
@@ -109,6 +77,24 @@ COMMANDS = {
     "query": ["query", "select count(*) from range(100000000000) a, range(1000) b"],
     "eval": ["eval", "lego", "--model", "nowhere"],
 }
+
+
+SCRIPT = Path(sys.executable).with_name("stairwise")
+
+
+@pytest.mark.parametrize("reached", ["email", "stairwise.compiler", "stairwise.config"])
+@pytest.mark.parametrize("command", [["-m", "stairwise"], [str(SCRIPT)]], ids=["module", "script"])
+def test_ctrl_c_while_the_command_is_imported_prints_no_traceback(command, reached):
+    if command == [str(SCRIPT)] and not SCRIPT.exists():
+        pytest.skip("the command is not installed")
+    words = [sys.executable, "-X", "importtime", *command, "list"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, "")  # one per module, when its import has ended
+    assert any(line.endswith(f" {reached}\n") for line in lines)
+    process.send_signal(signal.SIGINT)
+    assert "Traceback" not in process.communicate(timeout=20)[1]
+    assert process.returncode in (130, -signal.SIGINT)
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0])

@@ -102,7 +102,7 @@ def test_only_the_core_dependencies_are_installed(fresh):
     binaries, folder = fresh
     closure, there = json.loads(call(binaries / "python", "-c", CLOSURE, cwd=folder)[0])
     assert set(there) - {"pip", "setuptools", "wheel"} == set(closure)
-    assert not {"torch", "transformers", "duckdb", "distributed", "dask", "mkdocs", "beartype"} & set(there)
+    assert not {"torch", "transformers", "duckdb", "distributed", "dask", "sphinx", "beartype"} & set(there)
 
 
 def test_importing_and_listing_are_quick_and_leave_jax_alone(fresh):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import stairwise as sw
-from stairwise.lab.config import structure, update
-from stairwise.lab.store import Store
+from stairwise.config import structure, update
+from stairwise.lab.store.store import Store
 from stairwise.papers.selection.presets import QUICK
 from stairwise.papers.selection.train import online
 from stairwise.train.loop import Member, Program

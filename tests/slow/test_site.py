@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stairwise.lab.contract import Outcome, Trial, Verdict
-from stairwise.lab.store import Store
+from stairwise.lab.contract.experiment import Trial
+from stairwise.lab.contract.verdict import Verdict
+from stairwise.lab.store.store import Store
 from stairwise.report import pictures
 from stairwise.report.site.build import build
+from stairwise.train.stage import Outcome
 from tests.report import tiny
 from tests.report.site import pages
 from tests.slow.browsing import Visit
@@ -131,7 +133,7 @@ def test_the_ledger_filters_by_status_kind_and_text_and_its_address_can_be_linke
     assert page.evaluate(shown) == ["thm1"]
     page.select_option("[name=status]", "")
     assert page.evaluate(shown) == ["thm1", "thm2", "fig1"]
-    page.select_option("[name=kind]", "identity")
+    page.select_option("[name=kind]", "exact")
     assert page.evaluate(shown) == ["thm2"]
     page.select_option("[name=kind]", "")
     page.fill("[name=text]", "WALKS converge")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stairwise.lab import registry
-from stairwise.lab.store import Store
+from stairwise.lab.store.store import Store
 from stairwise.report.site.build import build
 from tests.report.site import broken_links, pages
 from tests.slow.browsing import Visit

@@ -16,20 +16,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from stairwise.lab import registry, remote
-from stairwise.lab.cluster import Cluster
-from stairwise.lab.config import ConfigError
-from stairwise.lab.job import Job
+from stairwise.config import ConfigError
+from stairwise.lab import registry
+from stairwise.lab.cluster import remote
+from stairwise.lab.cluster.engine import Cluster
+from stairwise.lab.cluster.job import Job
 from stairwise.lab.progress import Silent
-from stairwise.lab.store import Store
 from tests.slow import misbehaving
+from tests.slow.processes import REPOSITORY, table, with_misbehaving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 pytest.importorskip("distributed")
 pytest.importorskip("cryptography")
 psutil = pytest.importorskip("psutil")
 
-REPOSITORY = Path(__file__).parents[2]
 WALKS = ["misbehaving/walk", "--grid", "rate=0.1:0.4:0.1", "--seeds", "2"]  # eight trials of one program
 SELECTION = ["selection/online", "--grid", "learning_rate=0.3,1", "--seeds", "2", "--steps", "150", "--measure_every"]
 SELECTION += ["50", "--test_lengths", "30", "--test_sparsities", "4", "--batch", "16", "--test_examples", "16"]
@@ -38,15 +38,7 @@ PATIENCE = 240.0
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> dict[str, str]:
-    """Processes that have the misbehaving paper installed as a plug-in, and share compiled programs."""
-    site = tmp_path_factory.mktemp("site")
-    facts = site / "misbehaving-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: misbehaving\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[stairwise.papers]\nmisbehaving = tests.slow.misbehaving:PAPER\n")
-    paths = [str(site), str(REPOSITORY), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")]
-    cache = str(tmp_path_factory.mktemp("cache"))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_COMPILATION_CACHE_DIR": cache}
+    return with_misbehaving(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.fixture
@@ -90,17 +82,6 @@ def wait_until(condition: Callable[[], object], process: subprocess.Popen | None
         assert time.monotonic() < deadline, "it took too long"
         assert process is None or process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
-
-
-def table(root: Path) -> dict[str, tuple]:
-    """Every stored trial: how it ended, and the bytes of its three files that depend on nothing else."""
-    store = Store.open(root, create=False)
-    assert store.damaged() == []
-    names = ("config.json", "metrics.parquet", "arrays.safetensors")
-    return {
-        record.digest: (record.status, record.run["message"], *((record.path / name).read_bytes() for name in names))
-        for record in store.trials()
-    }
 
 
 def stored(root: Path) -> list[Path]:
@@ -305,7 +286,7 @@ def test_workers_that_die_before_they_run_a_trial_end_no_sweep(connected, tmp_pa
     job = Job(connected, None, None, 1, None, Silent(), threading.Event(), 10.0)
     job.work = SimpleNamespace(left=())  # type: ignore[assignment]
     assert job._asked(misbehaving.die_at_first, str(tmp_path / "width"), 5) == "alive"  # Dask gives up after four
-    monkeypatch.setattr("stairwise.lab.job.ATTEMPTS", 1)
+    monkeypatch.setattr("stairwise.lab.cluster.job.ATTEMPTS", 1)
     with pytest.raises(ConfigError, match="workers die, one after another, before they run a trial"):
         job._asked(misbehaving.die_at_first, str(tmp_path / "width"), 1000)
 
@@ -360,13 +341,89 @@ def test_workers_of_this_machine_answer_to_nobody_else_and_serve_no_pages(enviro
     end(client)
 
 
+@pytest.fixture(scope="module")
+def certified(environment, tmp_path_factory) -> dict[str, str]:
+    """The environment of processes whose Dask configuration names a certificate."""
+    folder, made = tmp_path_factory.mktemp("certificate"), pytest.importorskip("distributed").Security.temporary()
+    settings = {}
+    for name in ("ca_file", "worker_cert", "worker_key"):
+        (folder / name).write_text(getattr(made, f"tls_{name}"))
+    for role in ("CLIENT", "SCHEDULER", "WORKER"):
+        settings |= {f"{role}__{part.upper()}": str(folder / f"worker_{part}") for part in ("cert", "key")}
+    settings["CA_FILE"] = str(folder / "ca_file")
+    return environment | {f"DASK_DISTRIBUTED__COMM__TLS__{name}": value for name, value in settings.items()}
+
+
+def test_a_scheduler_with_tls_is_used_by_whoever_has_its_certificate(
+    environment, certified, processes, walks, tmp_path
+):
+    port = free_port()
+    words = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--protocol", "tls")
+    wait_until(lambda: listening(port), processes("-m", "distributed.cli.dask_scheduler", *words, env=certified))
+    processes(*WORKER, f"tls://127.0.0.1:{port}", "--local-directory", str(tmp_path / "scratch"), env=certified)
+
+    def wanted(protocol: str) -> list[str]:
+        there = ["--cluster", f"{protocol}://127.0.0.1:{port}", "--cluster-timeout", "20"]
+        return sweep(tmp_path / "store", *WALKS, *there)
+
+    said = end(processes(*wanted("tls"), env=environment), status=2)
+    assert said.startswith(f"stairwise: cluster=tls://127.0.0.1:{port} needs a certificate: set distributed.comm.tls")
+    said = end(processes(*wanted("tcp"), env=certified), status=2)
+    assert said.startswith(f"stairwise: no scheduler answers at tcp://127.0.0.1:{port} within 20 s")
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "store").exists()
+    end(processes(*wanted("tls"), env=certified))
+    assert table(tmp_path / "store") == walks
+
+
+SBATCH = """#!/bin/sh
+echo "Submitted batch job 1"
+cp "$1" job.sh
+sh job.sh >job.log 2>&1 &
+echo $! >>job.pid
+"""
+
+
+def test_slurm_jobs_talk_through_tls_and_a_stranger_is_refused(environment, processes, walks, tmp_path):
+    pytest.importorskip("dask_jobqueue")
+    gate, programs = Gate(tmp_path / "gate", free=0), tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {"sbatch": SBATCH, "scancel": "#!/bin/sh\n"}.items():  # a queue that starts its jobs here
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    table_of = ["jobs = 1", "[slurm]", "cores = 1", "processes = 1", "memory = '1GB'", "interface = 'lo'"]
+    (tmp_path / "slurm.toml").write_text("\n".join(table_of))
+    own = environment | gate.settings | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    words = sweep(tmp_path / "store", *WALKS, "--cluster", "slurm", "--cluster-config", str(tmp_path / "slurm.toml"))
+    client = processes(*words, env=own, cwd=tmp_path)
+    try:
+        wait_until(gate.held, client)
+        found = [place for place in psutil.Process(client.pid).net_connections("tcp") if place.status == "LISTEN"]
+        (port,) = {place.laddr.port for place in found}  # the scheduler, and no pages
+        assert end(processes("-c", STRANGER, str(port), env=environment)).splitlines()[-2:] == ["refused", "refused"]
+        gate.open()
+        said = end(client)
+        assert "Traceback" not in said
+        assert table(tmp_path / "store") == walks
+        assert not list(tmp_path.glob(".stairwise-*"))
+    finally:
+        for pid in (tmp_path / "job.pid").read_text().split():
+            with suppress(psutil.Error):
+                family = [psutil.Process(int(pid)), *psutil.Process(int(pid)).children(recursive=True)]
+                for process in family:
+                    process.kill()
+
+
 def test_ctrl_c_on_a_cluster_ends_with_the_command_that_goes_on(environment, processes, tmp_path):
     gate = Gate(tmp_path / "gate", free=0)
     words = sweep(tmp_path / "store", *WALKS, "--cluster", "local:2")
-    client = processes(*words, env=environment | gate.settings)
+    (tmp_path / "tmp").mkdir()
+    client = processes(*words, env=environment | gate.settings | {"TMPDIR": str(tmp_path / "tmp")})
     wait_until(gate.held, client)
+    assert list((tmp_path / "tmp").glob(".stairwise-*"))  # the certificate of the run
     client.send_signal(signal.SIGINT)
     said = end(client, status=130)
+    assert not list((tmp_path / "tmp").glob(".stairwise-*"))
     assert said.splitlines()[-1].startswith("stairwise: stopped; what is finished is stored. Go on with: stairwise ")
 
 

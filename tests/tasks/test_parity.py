@@ -229,15 +229,23 @@ def test_the_rank_is_that_of_brute_force(seed, rows, columns):
 
 @pytest.mark.parametrize("secret", [(2,), (4, 0), (3, 1, 0, 2)])
 def test_chains_of_partial_sums_follow_the_secret_order(secret):
-    task = ParityTokens(5, secret)
+    task = ParityTokens(5, leaves(*secret), len(secret))
     for key in jax.random.split(jax.random.key(0), 20):
-        tokens = task.sample(key).tolist()
-        assert len(tokens) == task.length == 5 + 1 + len(secret)
+        bits = task.sample(key)
+        told = task.sentence(bits, "chain")
+        tokens = [*told.tokens.tolist(), int(told.targets[-1])]
+        assert len(tokens) == 5 + 1 + len(secret)
         assert tokens[5] == 0
         for i, position in enumerate(secret):
             assert tokens[6 + i] == tokens[5 + i] ^ tokens[position]
-        plain = ParityTokens(5, secret, chain=False).sample(key).tolist()
-        assert plain == [*tokens[:6], tokens[-1]]
+        assert task.sentence(bits).tokens.tolist() == tokens[:6]
+
+
+@pytest.mark.parametrize("tree", ["balanced", "chain"])
+def test_the_nodes_of_a_tree_told_in_bits_are_those_told_in_signs(tree):
+    task, signs = ParityTokens(9, leaves(0, 3, 4, 6, 8), 5, tree), Parity(9, (0, 3, 4, 6, 8), tree)
+    bits = task.sample(jax.random.key(1))
+    np.testing.assert_array_equal(1 - 2 * task.chain(bits), signs.tokens(1 - 2 * bits)[9:])
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -253,8 +261,16 @@ def test_chains_of_partial_sums_follow_the_secret_order(secret):
         (lambda: Parity(4, (2, 0), "ternary"), "tree=ternary must be one of balanced, chain (parity)"),
         (lambda: cube(21), "bits=21 must lie in 1..20 for the whole cube (parity)"),
         (lambda: mean_parity(3, 4, 0), "size=4 must lie in 2..bits=3 (parity)"),
-        (lambda: ParityTokens(3, (0, 0)), "secret=0 must not be repeated (ParityTokens)"),
-        (lambda: ParityTokens(3, ()), "size=0 must lie in 1..bits=3 (ParityTokens)"),
+        (lambda: ParityTokens(3, leaves(0, 1), 3), "size=3 must lie in 1..2 (ParityTokens)"),
+        (lambda: ParityTokens(3, leaves(0, 1), 1, "chain"), "size=1 must lie in 2..2 (ParityTokens)"),
+        (
+            lambda: ParityTokens(1, leaves(0, 1), 1),
+            "secret has 2 positions, which must be at most bits=1 (ParityTokens)",
+        ),
+        (
+            lambda: ParityTokens(3, leaves(0, 1), 2, "heap"),
+            "by=heap must be one of sums, balanced, chain (ParityTokens)",
+        ),
         (lambda: gf2.solve_parity(np.array([[0, 1]]), np.array([1])), "bits=0 must be -1 or 1 (gf2.solve_parity)"),
         (lambda: gf2.solve(np.array([[0, 2]]), np.array([1])), "matrix=2 must be 0 or 1 (gf2.solve)"),
         (lambda: balanced(leaves(0), 3), "leaves=1 must be at least 2 (Tree)"),

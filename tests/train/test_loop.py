@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import Config, option
+from stairwise.config import Config, option
 from stairwise.train.keys import role_key
 from stairwise.train.loop import Hooks, Interrupted, Member, Program, RunningTrial
 from stairwise.train.stage import Stage, every, pack, unpack
@@ -159,6 +159,27 @@ def test_a_resumed_run_equals_the_uninterrupted_one_wherever_it_was_cut(width):
         for a, b in zip(resumed, whole, strict=True):
             assert_same(a, b)
     assert cuts > 5
+
+
+def test_a_state_in_bfloat16_is_kept_in_a_form_that_files_hold_and_comes_back_to_the_bit():
+    def grown(trial, state, key, t):
+        return state + jax.random.normal(key, (3,), dtype=jnp.float32).astype(jnp.bfloat16)
+
+    stage = Stage(
+        name="grow",
+        init=lambda trial, carry, key: jnp.zeros(3, dtype=jnp.bfloat16),
+        tick=grown,
+        max_ticks=40,
+        finish=lambda trial, state, key: (None, {"w": state}),
+    )
+    program, members = Program([stage]), [Member(0)]
+    whole, hooks = program.run(members)[0], Breaking(2)
+    with pytest.raises(Interrupted):
+        program.run(members, hooks)
+    assert hooks.saved is not None
+    assert all(np.dtype(array.dtype).isbuiltin for array in hooks.saved[0].values())
+    assert_same(program.run(members, Breaking(99, hooks.saved))[0], whole)
+    assert whole.arrays["grow/w"].dtype == np.float32
 
 
 def test_a_member_that_is_done_is_frozen_and_measured_at_its_own_end():
@@ -351,3 +372,17 @@ def test_memory_does_not_grow_with_the_number_of_steps():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     program.run([Member(1, CONFIG)], chunked(1000))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 5_000  # kilobytes
+
+
+def test_the_host_sees_every_look_as_it_is_taken():
+    class Watching(Hooks):
+        def __init__(self):
+            self.seen = []
+
+        def measured(self, outcomes):
+            self.seen.append([(outcome.step[-1], sorted(outcome.arrays)) for outcome in outcomes])
+
+    hooks = Watching()
+    stage = walk_stage(steps=20, snapshot=lambda trial, state: {"W": state.place}, snapshot_at=(10,))
+    run([stage], seeds=(0, 1), width=2, hooks=hooks)
+    assert hooks.seen == [[(0, [])] * 2, [(10, ["walk/W@10"])] * 2, [(20, ["walk/W@10"])] * 2]

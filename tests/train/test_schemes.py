@@ -49,20 +49,20 @@ def fit(stages, seed=0, config=None):
 def test_micro_batches_accumulate_the_gradient_of_the_large_batch():
     whole = fit([online(sample=finite(sample, 1), steps=5, **COMMON)])
     parts = fit([online(sample=finite(sample, 1), steps=5, micro_batches=4, **{**COMMON, "batch": 4})])
-    assert_close(parts.arrays["train/0"], whole.arrays["train/0"], 1e-6)
-    assert np.any(whole.arrays["train/0"] != 0)
+    assert_close(parts.arrays["train/model"], whole.arrays["train/model"], 1e-6)
+    assert np.any(whole.arrays["train/model"] != 0)
 
 
 def test_a_traced_learning_rate_equals_a_constant_one():
     traced = {**COMMON, "optimizer": lambda config: optax.sgd(config.rate)}
     a = fit([online(sample=sample, steps=20, **traced)], config=Rated(0.1))
     b = fit([online(sample=sample, steps=20, **COMMON)])
-    assert_close(a.arrays["train/0"], b.arrays["train/0"], 1e-6)
+    assert_close(a.arrays["train/model"], b.arrays["train/model"], 1e-6)
 
 
 def test_what_is_not_trainable_keeps_its_value():
-    stage = online(sample=sample, steps=50, trainable=lambda w: jnp.array([True, False, True]), **COMMON)
-    weights = fit([stage]).arrays["train/0"]
+    stage = online(sample=sample, steps=50, train_only=lambda w: jnp.array([True, False, True]), **COMMON)
+    weights = fit([stage]).arrays["train/model"]
     assert weights[1] == 0
     assert abs(weights[0]) > 0.1
 
@@ -72,8 +72,8 @@ def test_a_curriculum_hands_the_model_on():
     both = fit(stages)
     assert both.stage.count("easy") > 0
     assert both.stage.count("hard") > 0
-    first = np.linalg.norm(both.arrays["easy/0"] - np.asarray(TRUTH))
-    assert np.linalg.norm(both.arrays["hard/0"] - np.asarray(TRUTH)) < 0.5 * first
+    first = np.linalg.norm(both.arrays["easy/model"] - np.asarray(TRUTH))
+    assert np.linalg.norm(both.arrays["hard/model"] - np.asarray(TRUTH)) < 0.5 * first
 
 
 def test_a_finite_set_repeats_its_examples():
@@ -93,12 +93,12 @@ def test_self_training_learns_the_frozen_annotator_and_not_the_truth():
     stages = self_training({"self": inputs}, lambda w, x: (x, 0.5 * (w @ x)), steps=300, **COMMON)
     start = {**COMMON, "init": lambda key: TRUTH}
     learnt = fit(self_training({"self": inputs}, lambda w, x: (x, 0.5 * (w @ x)), steps=300, **start))
-    assert_close(learnt.arrays["self/0"], half, 1e-3)
-    assert_close(fit(stages).arrays["self/0"] + 1, np.ones(WIDTH), 1e-6)
+    assert_close(learnt.arrays["self/model"], half, 1e-3)
+    assert_close(fit(stages).arrays["self/model"] + 1, np.ones(WIDTH), 1e-6)
 
 
 def test_training_stops_when_its_condition_holds():
-    stage = online(sample=sample, steps=500, measure_every=100, done=lambda s: s.loss < 1e-4, **COMMON)
+    stage = online(sample=sample, steps=500, measure_every=100, until=lambda trial, state: state.loss < 1e-4, **COMMON)
     outcome = fit([stage])
     assert outcome.status == "reached"
     assert outcome.last("loss") < 1e-4

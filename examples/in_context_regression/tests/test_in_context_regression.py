@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import stairwise as sw
-from stairwise.lab.config import ConfigError
+from stairwise.paper import ConfigError
 
 from in_context_regression import PAPER, model, theory
 from in_context_regression.claims.sizes import Exact
@@ -72,17 +72,20 @@ def test_an_unshifted_covariance_says_nothing_about_shifts(tmp_path):
 
 def test_too_large_a_start_is_named_as_outside_the_theorem(tmp_path):
     row = sw.verify(f"{PAPER.id}/flow", store=str(tmp_path), start=9.0, width=2)
-    assert "start=9 must be below" in row.verdict.hypotheses[0]
+    assert row.verdict.status == "outside"
+    assert row.verdict.hypotheses == ("the start is small",)
 
 
 def test_a_trained_layer_is_tried_on_other_prompts_and_both_figures_show_every_seed(tmp_path):
     place = str(tmp_path)
     trained = sw.run(f"{PAPER.id}/training", seeds=2, changes=SMALL, store=place)
     changes = {f"training.{path}": value for path, value in SMALL.items()}
-    changes |= {"examples": 4096, "scales": (50, 100), "lengths": (3, 6)}
+    changes |= {"test_examples": 4096, "scales": (50, 100), "test_lengths": (3, 6)}
     shifted = sw.run(f"{PAPER.id}/shift", seeds=2, changes=changes, store=place)
     for before, after in zip(trained.records, shifted.records, strict=True):
-        layer = model.LinearSelfAttention(*(jnp.asarray(before.array(f"train/{k}")) for k in range(2)))
+        layer = model.LinearSelfAttention(
+            *(jnp.asarray(before.array(f"train/{name}")) for name in ("value", "key_query"))
+        )
         prompts = before.config.prompts
         predicted = theory.loss(np.asarray(layer.preconditioner()), theory.spectrum(2, prompts.decay), 6)
         assert after.series("loss", "length")[1][-1] == pytest.approx(predicted, rel=0.15)

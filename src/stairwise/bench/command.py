@@ -6,9 +6,9 @@ from argparse import Namespace
 
 from stairwise.bench import GROWING, run, table
 from stairwise.bench.row import Settings
-from stairwise.lab.config import ConfigError
-from stairwise.lab.files import explained, output_file, replace_file
-from stairwise.report.terminal import print_json
+from stairwise.config import ConfigError
+from stairwise.lab.store.files import explained, output_file, replace_file
+from stairwise.terminal import print_json
 
 
 def bench(options: Namespace) -> int:

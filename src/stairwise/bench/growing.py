@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.bench.growth import Growth, Law
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.composition import integer
 from stairwise.papers.composition import train as composing
 from stairwise.papers.composition.plan import layers
@@ -137,8 +137,8 @@ def parity_cot() -> Growth:
     def program(width: int):
         batch, decoder = 16, DecoderSizes(width=width, layers=1, heads=1, std=0.02)
         config = Training(
-            task=PaddedTask(inputs=30, size=3, padding=3), decoder=decoder,
-            rate=1e-4, batch=batch, look=batch, budget=100 * batch, validation=batch, clip=0.0,
+            task=PaddedTask(bits=30, size=3, padding=3), model=decoder,
+            learning_rate=1e-4, batch=batch, look=batch, budget=100 * batch, test_examples=batch, clip=0.0,
         )  # fmt: skip
         return one_tick(decoding.training, config)
 

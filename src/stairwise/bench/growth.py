@@ -131,7 +131,7 @@ def peak_bytes(compiled: Any) -> int:
 def draw(grown: Grown, out: Path) -> None:
     """Time and memory against size, both axes logarithmic; the law dashed, through the last point."""
     from stairwise.lab.api import save_figure
-    from stairwise.lab.plots import COLOURS, COLUMN, house_style
+    from stairwise.lab.contract.plots import COLOURS, COLUMN, house_style
 
     with house_style():
         import matplotlib.pyplot as plt
@@ -170,7 +170,7 @@ def law_name(law: Law) -> str:
 
 
 def show(grown: Grown) -> None:
-    from stairwise.report.terminal import cells, new_table, open_console
+    from stairwise.terminal import cells, new_table, open_console
 
     console = open_console()
     console.print(grown.growth.work)
@@ -193,7 +193,7 @@ def show(grown: Grown) -> None:
 def grow(paper: str, device: str, repeats: int, seen: Callable[[int], None]) -> Grown:
     """One core of the CPU, or the GPU."""
     own_core(device)
-    from stairwise.lab.execute import prepare_jax
+    from stairwise.lab.run.execute import prepare_jax
 
     prepare_jax()
     return measure(growth_of(paper), repeats, seen)

@@ -26,7 +26,9 @@ from stairwise.papers.parity_cot import train
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder, Training
 from stairwise.papers.parity_cot.decoder import cross_entropy, logits_of
-from stairwise.papers.parity_cot.task import Problem, problem_of
+from stairwise.papers.parity_cot.structured import attention_of
+from stairwise.papers.parity_cot.task import Problem
+from stairwise.train.gradient import gradient_training
 from stairwise.train.loop import RunningTrial
 
 STEPS = 20  # of one timed call on a GPU
@@ -69,7 +71,8 @@ class TorchDecoder(nn.Module):
             for name in ("attention_norm", "mlp_norm"):
                 layer, theirs = getattr(own, name), getattr(ours, name)
                 found += [(layer.weight, theirs.weight), (layer.bias, theirs.bias)]
-            linear = {"qkv": ours.attention.qkv, "out": ours.attention.out}
+            attention = attention_of(ours)
+            linear = {"qkv": attention.qkv, "out": attention.out}
             for name, theirs in (linear | {"expand": ours.mlp.expand, "contract": ours.mlp.contract}).items():
                 layer = getattr(own, name)
                 found += [(layer.weight, theirs.weight.T), (layer.bias, theirs.bias)]
@@ -127,35 +130,30 @@ def agreement(model: Transformer, problem: Problem, heads: int, device: str) -> 
 
 def our_steps(config: Training, steps: int) -> tuple[Work, Transformer, Problem]:
     """Some training steps in one compiled loop, the model they start from, and the problem."""
-    trial = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(0))
-    problem = problem_of(config.task, trial.seed)
-    state = jax.jit(partial(train.init, trial, None))(jax.random.key(0))
-
-    @partial(jax.jit, donate_argnums=0)
-    def advance(trained, begin):
-        return jax.lax.fori_loop(0, steps, lambda i, s: train.step(trial, problem, s, begin + i), trained)
-
-    held = {"trained": jax.tree.map(jnp.copy, (state.model, state.memory, state.loss)), "done": 0}
+    trial, key = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(0)), jax.random.key(0)
+    stage = gradient_training(**train.steps(), steps=steps, steps_per_tick=steps)
+    start = jax.jit(partial(stage.init, trial, None))(key)
+    advance = jax.jit(lambda state, t: stage.tick(trial, state, key, t), donate_argnums=0)
+    held = {"state": jax.tree.map(jnp.copy, start), "ticks": 0}
 
     def work() -> None:
-        held["trained"] = jax.block_until_ready(advance(held["trained"], jnp.int32(held["done"])))
-        held["done"] += steps
+        held["state"] = jax.block_until_ready(advance(held["state"], jnp.int32(held["ticks"])))
+        held["ticks"] += 1
 
-    return Work(work, steps), state.model, problem
+    return Work(work, steps), start.model, start.aux
 
 
 def in_float32(model: Transformer, config: Training) -> Transformer:
     """The same weights in the model that computes in float32; only its shape is made anew, and nothing compiled."""
-    exact = replace(config, decoder=replace(config.decoder, compute="float32"))
-    trial = RunningTrial(jax.tree.map(jnp.asarray, exact), jnp.uint32(0))
-    shape = jax.eval_shape(partial(train.init, trial, None), jax.random.key(0)).model
+    exact = replace(config, model=replace(config.model, compute="float32"))
+    shape = jax.eval_shape(lambda: train.decoder(exact, jax.random.key(0)))
     return jax.tree.unflatten(jax.tree.structure(shape), jax.tree.leaves(model))
 
 
 def torch_steps(model: Transformer, problem: Problem, config: Training, settings: Settings, compile: bool) -> Work:
     """The same training in PyTorch, with the weights of ours."""
-    device, half = settings.torch_device, config.decoder.compute == "bfloat16"
-    module: nn.Module = TorchDecoder(model, config.decoder.heads).to(device)
+    device, half = settings.torch_device, config.model.compute == "bfloat16"
+    module: nn.Module = TorchDecoder(model, config.model.heads).to(device)
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-4, fused=True)
     sequences = TorchSequences(problem, config.batch, device)
     called = torch.compile(module) if compile else module
@@ -165,15 +163,15 @@ def torch_steps(model: Transformer, problem: Problem, config: Training, settings
 
 def model_flops(config: Training, length: int) -> float:
     """Of a dense step: 6 for every weight and position, and attention's own products."""
-    width, layers = config.decoder.width, config.decoder.layers
+    width, layers = config.model.width, config.model.layers
     positions = config.batch * length
     return 6.0 * positions * 12 * layers * width**2 + 6.0 * positions * layers * 2 * length * width
 
 
 def config_of(cot: bool, decoder: Decoder, batch: int) -> Training:
     return Training(
-        task=PaddedTask(inputs=30, size=3, padding=3, cot=cot), decoder=decoder, rate=1e-4, batch=batch, look=batch,
-        budget=10_000 * batch, validation=batch, clip=0.0,
+        task=PaddedTask(bits=30, size=3, padding=3, cot=cot), model=decoder, learning_rate=1e-4, batch=batch,
+        look=batch, budget=10_000 * batch, test_examples=batch, clip=0.0,
     )  # fmt: skip
 
 

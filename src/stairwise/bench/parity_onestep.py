@@ -15,7 +15,7 @@ import torch
 
 from stairwise.bench.mirror import Mirror, full_precision, relative_error, tensor, waiting
 from stairwise.bench.row import Job, Row, Settings, Work, contest
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.parity_onestep import gradient, train
 from stairwise.papers.parity_onestep.config import Descent, Rate, Task
 from stairwise.train.loop import Member, Program, RunningTrial

@@ -12,8 +12,8 @@ from typing import Any
 
 from stairwise.bench import BENCHES, USUAL
 from stairwise.bench.row import Job, Row, Settings, first_line
+from stairwise.config import ConfigError
 from stairwise.extras import missing
-from stairwise.lab.config import ConfigError
 
 MISSING = missing("stairwise bench", "bench")
 ONE_CORE = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -60,7 +60,7 @@ def prepare(settings: Settings) -> dict[str, Any]:
     import jax
     import torch
 
-    from stairwise.lab.execute import device, prepare_jax
+    from stairwise.lab.run.execute import device, prepare_jax
 
     prepare_jax()
     torch.manual_seed(0)

@@ -12,7 +12,7 @@ import torch
 
 from stairwise.bench.mirror import Mirror, full_precision, relative_error, tensor, waiting
 from stairwise.bench.row import Job, Row, Settings, Work, contest
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.selection import train
 from stairwise.papers.selection.config import Encodings, Online, Task
 from stairwise.train.loop import Member, Program, RunningTrial
@@ -85,7 +85,8 @@ def agreement(config: Online, cheapest: bool, device: str) -> float:
     task = train.SparseSelection(config.task.length, config.task.sparsity, config.task.width)
     with full_precision():
         ours = jax.jit(jax.value_and_grad(partial(train.batch_loss, trial)))
-        loss, gradient = ours(parameters, keys, encodings[None])
+        batch = train.Batch(keys, encodings[None], jnp.zeros(1, dtype=bool))
+        loss, gradient = ours(parameters, batch, None)
         theirs = mirror.loss(*(tensor(a, device) for a in (*jax.vmap(task.sample)(keys), encodings)))
         theirs.backward()
     return relative_error([(loss, theirs), (gradient["W"], mirror.W.grad), (gradient["V"], mirror.V.grad)])

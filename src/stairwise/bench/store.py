@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from stairwise.bench.row import Job, Row, Settings, Work, contest
-from stairwise.lab import grid, registry
-from stairwise.lab.contract import Outcome, Trial
-from stairwise.lab.store import Store
+from stairwise.lab import registry
+from stairwise.lab.contract.experiment import Trial
+from stairwise.lab.run import grid
+from stairwise.lab.store.store import Store
+from stairwise.train.stage import Outcome
 
 TARGET = "selection/online"
 GROUP_BY = (

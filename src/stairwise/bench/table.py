@@ -5,7 +5,7 @@ import sys
 
 from stairwise.bench.row import Row
 from stairwise.bench.run import Findings
-from stairwise.report.terminal import cells, new_table, open_console
+from stairwise.terminal import cells, new_table, open_console
 
 COLUMNS = ("work", "unit", "Stairwise, ms", "eager, ms", "times", "compiled, ms", "times", "agree to")
 

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.config import ConfigError, short
-from stairwise.lab.files import Damaged, explained, read_file, read_sealed, replacing, seal, sync_folder, write_file
+from stairwise.config import ConfigError, short
+from stairwise.lab.store.files import (
+    Damaged,
+    explained,
+    read_file,
+    read_sealed,
+    replacing,
+    seal,
+    sync_folder,
+    write_file,
+)
 
 FORMAT = 1
 DESCRIPTION = "stairwise.json"

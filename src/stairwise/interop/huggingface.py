@@ -14,11 +14,19 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from stairwise.config import ConfigError, short
 from stairwise.interop.folder import write_described
 from stairwise.interop.tensors import filled, named, names_of
-from stairwise.lab.config import ConfigError, short
-from stairwise.lab.files import Damaged, decode_arrays, encode_arrays, parse, read_file, render
-from stairwise.nn.positions import LearnedPositions, RotaryPositions
+from stairwise.lab.store.files import Damaged, decode_arrays, encode_arrays, parse, read_file, render
+from stairwise.nn.positions import (
+    LearnedPositions,
+    NoPositions,
+    Positions,
+    RandomisedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+from stairwise.nn.relative import Alibi, T5Positions
 from stairwise.nn.transformer import Transformer
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -85,6 +93,8 @@ def to_gpt2(model: Transformer, folder: Path | str, about: Mapping[str, Any] | N
     """
     options = arguments_of(model)
     _check_expressible(options)
+    if jax.tree.structure(skeleton(options)) != jax.tree.structure(model):
+        raise ConfigError("mixer and loops must be softmax and 1: GPT-2's layout has nothing else (to_gpt2)")
     tensors = {_prefixed(_outside_name(name)): tensor for name, tensor in named(model).items()}
     files = {CONFIG: render(_config(options)), WEIGHTS: encode_arrays(tensors, {"format": "pt"})}
     write_described(Path(folder), files, {"layout": "gpt2", **(about or {})})
@@ -102,7 +112,7 @@ ARGUMENTS: dict[str, tuple[type, ...]] = {
     "max_length": (int, type(None)),
     "outputs": (int, type(None)),
     "hidden_multiple": WHOLE,
-    "norm": SWITCH,
+    "norm": (bool, str),
     "attention_residual": SWITCH,
     "mlp_residual": SWITCH,
     "dropout": (int, float),
@@ -111,22 +121,35 @@ ARGUMENTS: dict[str, tuple[type, ...]] = {
 }
 
 
+POSITIONS: dict[type[Positions], str] = {
+    NoPositions: "none",
+    LearnedPositions: "learned",
+    SinusoidalPositions: "sinusoidal",
+    RotaryPositions: "rotary",
+    Alibi: "alibi",
+    T5Positions: "t5",
+    RandomisedPositions: "randomised",
+}
+
+
 def arguments_of(model: Transformer) -> dict[str, Any]:
-    """The arguments from which a transformer of this shape is built (all but the initial scale and the key)."""
+    """The arguments from which a transformer of this shape is built (all but the initial scale and the key).
+
+    Other mixers and loops are not among them: such a model is read back by the config of its trial.
+    """
     block, positions = model.blocks[0], model.positions
-    kinds = {LearnedPositions: "learned", RotaryPositions: "rotary"}
     width, hidden = block.mlp.expand.weight.shape
     return {
         "vocab": None if model.table is None else len(model.table),
         "width": width,
         "layers": len(model.blocks),
-        "heads": block.attention.heads,
+        "heads": getattr(block.attention, "heads", 1),
         "causal": model.causal,
-        "positions": kinds.get(type(positions), "none"),
+        "positions": POSITIONS[type(positions)],
         "max_length": positions.limit,
         "outputs": None if model.head is None else len(model.head),
         "hidden_multiple": hidden // width,
-        "norm": model.norm is not None,
+        "norm": "rms" if isinstance(model.norm, eqx.nn.RMSNorm) else model.norm is not None,
         "attention_residual": block.attention_residual,
         "mlp_residual": block.mlp_residual,
         "dropout": model.dropout,

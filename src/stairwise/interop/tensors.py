@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 
 
 def named(model: Any) -> dict[str, np.ndarray]:

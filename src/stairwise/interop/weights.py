@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from stairwise.config import ConfigError, as_dict, from_dict, short, update
 from stairwise.interop.folder import DESCRIPTION, check_free, field, read_described, write_described
 from stairwise.interop.huggingface import (
     ARGUMENTS,
@@ -27,15 +28,16 @@ from stairwise.interop.huggingface import (
     to_gpt2,
 )
 from stairwise.interop.tensors import filled, named
-from stairwise.lab import provenance, registry
+from stairwise.lab import registry
 from stairwise.lab.api import load_model
-from stairwise.lab.config import ConfigError, as_dict, from_dict, short, update
-from stairwise.lab.contract import Construction, Experiment
-from stairwise.lab.execute import precision
-from stairwise.lab.files import Damaged, decode_arrays, encode_arrays
-from stairwise.lab.record import StoredTrial
-from stairwise.lab.shown import shown
-from stairwise.lab.store import Store
+from stairwise.lab.contract.experiment import Experiment, check_seed
+from stairwise.lab.contract.paper import Construction
+from stairwise.lab.run.execute import precision
+from stairwise.lab.store import provenance
+from stairwise.lab.store.files import Damaged, decode_arrays, encode_arrays
+from stairwise.lab.store.shown import shown
+from stairwise.lab.store.store import Store
+from stairwise.lab.store.trial import StoredTrial
 from stairwise.nn.transformer import Transformer
 
 FORMATS = ("safetensors", "gpt2")
@@ -94,7 +96,7 @@ def export(
 
 
 def _written(construction: Construction, seed: int, changes: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    _check_seed(seed)
+    check_seed(seed)
     config = update(construction.Config(), changes)
     about = {
         "paper": _paper(construction.paper),
@@ -106,11 +108,6 @@ def _written(construction: Construction, seed: int, changes: Mapping[str, Any]) 
     }
     with precision(construction):
         return construction.build(config, seed), about
-
-
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise ConfigError(f"seed={seed} must lie in 0..4294967295")
 
 
 def _trial(target: str | StoredTrial, store: Store | str | None) -> StoredTrial:
@@ -248,7 +245,7 @@ def _decoder(arguments: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) ->
 
 def _rebuilt(construction: Construction, said: Callable[..., Any], tensors: Mapping[str, np.ndarray]) -> Any:
     config, seed = from_dict(construction.Config, said("config", dict)), said("seed", int)
-    _check_seed(seed)
+    check_seed(seed)
     with precision(construction):
         return filled(construction.build(config, seed), tensors)
 

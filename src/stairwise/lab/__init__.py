@@ -1,1 +1,1 @@
-"""The contract between papers and the kernel, presets, planner, executor and store."""
+"""The laboratory: contract (what an author writes), store, run, cluster, ledger (claims put to the test)."""

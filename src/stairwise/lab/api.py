@@ -1,26 +1,33 @@
-"""What `import stairwise as sw` offers: run, verify, load, fit. The command line calls the same functions."""
+"""What `import stairwise as sw` offers: run, verify, falsify, load. The command line calls the same functions."""
 
 import io
+import json
 import os
-from collections import namedtuple
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab import registry, stale
-from stairwise.lab.config import Config, ConfigError, find_leaf, named
-from stairwise.lab.contract import Experiment, Figure, Outcome, Stage, Trial
-from stairwise.lab.execute import execute
-from stairwise.lab.files import explained, replace_file
-from stairwise.lab.plots import house_style
+from stairwise.config import Config, ConfigError, find_leaf, named
+from stairwise.lab import own, registry
+from stairwise.lab.contract.claims import Claim
+from stairwise.lab.contract.experiment import Experiment, Figure, Trial
+from stairwise.lab.contract.plots import house_style
+from stairwise.lab.contract.verdict import Verdict
+from stairwise.lab.ledger.falsify import LIMIT, Falsification
+from stairwise.lab.ledger.verify import LedgerRow, checked
+from stairwise.lab.ledger.verify import verify as verify_rows
 from stairwise.lab.progress import Silent
-from stairwise.lab.record import StoredTrial
-from stairwise.lab.sharing import Shard
-from stairwise.lab.shown import shown
-from stairwise.lab.store import Store
-from stairwise.lab.verify import Row
-from stairwise.lab.verify import verify as verify_rows
+from stairwise.lab.run import stale
+from stairwise.lab.run.execute import execute
+from stairwise.lab.run.sharing import Shard
+from stairwise.lab.store.files import explained, replace_file
+from stairwise.lab.store.shown import shown
+from stairwise.lab.store.store import Store
+from stairwise.lab.store.trial import StoredTrial
 from stairwise.lab.worker import in_worker
 
 
@@ -49,6 +56,7 @@ class Result:
     records: list[StoredTrial]
     figure_id: str | None = None
     share: Share = field(default_factory=Share)
+    scratch: Any = field(default=None, repr=False)  # where the trials lie that are in no store
 
     @property
     def stale(self) -> int:
@@ -129,6 +137,7 @@ def run(
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
     *,
+    model: Any = None,
     store: Store | str | None = None,
     group: int | None = None,
     shard: str | None = None,
@@ -142,13 +151,23 @@ def run(
     `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again,
     unless `fresh` is set and other code has made it: the old trial then stays until the new one is complete. What
     another process is running is left to it. `shard="2/3"` runs the second third of the trials.
+
+    `model`, a function of (sizes, key) or "module:name" of one, makes the model that is trained in the place of the
+    experiment's own (see `train.own`). One that cannot be imported is run as well, and not stored.
     """
     experiment = registry.experiment(target)
     changes = named(experiment.preset(preset).config, changes or {})
+    scratch = None
+    if model is not None:
+        experiment = own.with_model(experiment, model, changes)
+        if not own.is_named(experiment):
+            scratch = tempfile.TemporaryDirectory(prefix="stairwise-")
+            store = Store.open(scratch.name)
     asked = experiment.trials(preset, seed_list(seeds), changes)
     part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
     store = store if isinstance(store, Store) else Store.open(store)
-    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={changes!r})"
+    said = "" if model is None else f", model={model!r}"
+    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={changes!r}{said})"
     settled = stale.made_now(store) if fresh else store.has
     record = {
         "experiment": experiment.name,
@@ -173,7 +192,7 @@ def run(
     if isinstance(target, str) and target.partition("/")[2] in {figure.id for figure in experiment.figures}:
         figure_id = target.partition("/")[2]
     share = Share(*ran, part, len(asked), count_left(asked, trials, store.has))
-    result = Result(experiment, [store.read(trial) for trial in trials], figure_id, share)
+    result = Result(experiment, [store.read(trial) for trial in trials], figure_id, share, scratch)
     if command is None:  # a command prints it with its results
         stale.warn(result.stale, len(trials), "fresh=True runs them again")
     return result
@@ -193,7 +212,7 @@ def count_left(asked: Sequence[Trial], own: Sequence[Trial], settled: Callable[[
 
 def verify(
     target: str, *, store: Store | str | None = None, run: bool = False, fresh: bool = False, **sizes: Any
-) -> Row | list[Row]:
+) -> LedgerRow | list[LedgerRow]:
     """Check a claim ("selection/thm3.1") or a paper's ledger ("selection"); sizes as keywords, `task__length=8`.
 
     A claim gives one row (several when a size is a list), a paper a list of rows. `run` runs the trials that are
@@ -204,6 +223,65 @@ def verify(
     asked = {"run": run, "fresh": fresh, "store": opened}
     rows = in_worker(lambda stop: list(verify_rows([target], changes, **asked, stop=stop)))
     return rows[0] if "/" in target and len(rows) == 1 else rows
+
+
+@dataclass(frozen=True)
+class NoSizes(Config):
+    """The config of a check that has no sizes."""
+
+
+def check(
+    function: Callable[..., Any],
+    *configs: Config,
+    seeds: int = 1,
+    hypotheses: Mapping[str, Callable[[Any], Any]] | None = None,
+) -> Verdict:
+    """Check a statement of your own: a function of (config, seed) that yields `equal`, `at_most` and the like.
+
+    They and `Config` are in `stairwise.paper`; without configs the function is asked once. JAX computes in float64.
+    """
+    claim = Claim(
+        id=getattr(function, "__name__", "check"),
+        says=(getattr(function, "__doc__", None) or "").strip().partition("\n")[0],
+        kind="bound",
+        statement=("yours",),
+        of=(function,),
+        check=function,
+        cases=configs or (NoSizes(),),
+        hypotheses=hypotheses,
+        seeds=seeds,
+    )
+    return in_worker(lambda stop: checked(claim, {}, range(seeds))[0])
+
+
+def falsify(
+    target: str,
+    *,
+    minutes: float = 5.0,
+    drop: str | None = None,
+    jobs: int = 1,
+    limit: float = LIMIT,
+    points: int | None = None,
+    seed: int = 0,
+    store: Store | str | None = None,
+    fresh: bool = False,
+) -> Falsification:
+    """Search for a counterexample to a claim ("paper/claim"), inside its hypotheses and with each of them dropped.
+
+    `drop` searches only where this hypothesis is broken, or, if empty, only inside all of them; `limit` is how many
+    seconds a point may take, `points` after how many of them a search ends at the latest. What the store has of the
+    same search is taken up again, unless `fresh`. The command `stairwise falsify` does it, in a process of its own: one
+    that has used JAX cannot be forked.
+    """
+    root = (store if isinstance(store, Store) else Store.open(store, create=False)).root
+    given = {"minutes": minutes, "drop": drop, "jobs": jobs, "limit": limit, "points": points}
+    given |= {"seed": seed, "store": root}
+    words = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    command = [sys.executable, "-m", "stairwise", "falsify", target, *words, *(["--fresh"] if fresh else []), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in (0, 1) or not done.stdout:
+        raise ConfigError(done.stderr.strip().removeprefix("stairwise: ") or f"{target}: the search was ended")
+    return Falsification.from_dict(json.loads(done.stdout))
 
 
 def load(
@@ -272,30 +350,3 @@ def load_model(trial: StoredTrial | str, *, store: Store | str | None = None) ->
         return experiment.model(typed.config, {name: trial.array(name) for name in trial.arrays()})
     except KeyError as error:
         raise ConfigError(f"trial {trial.digest} ({trial.status}) has no model: it keeps no {error}") from None
-
-
-def fit(
-    stages: Stage | Sequence[Stage], seeds: int | Sequence[int] = 1, *, group: int = 1, **numbers: Any
-) -> list[Outcome]:
-    """Run your own stages once a seed, in memory; `group` seeds at a time share one vmapped program.
-
-    Stages find the numbers as fields of `trial.config`; one given as a list has one value per seed.
-    """
-    from stairwise.train.loop import Member, Program
-
-    stages = [stages] if isinstance(stages, Stage) else list(stages)
-    chosen = list(seed_list(seeds) or [])
-    columns = {
-        name: value if isinstance(value, (list, tuple)) else [value] * len(chosen) for name, value in numbers.items()
-    }
-    for name, column in columns.items():
-        if len(column) != len(chosen):
-            raise ConfigError(f"{name} has {len(column)} values and there are {len(chosen)} seeds")
-    numbers_of = namedtuple("numbers_of", columns)  # type: ignore[misc]  a pytree with these fields
-    members = [Member(seed, numbers_of(*(c[i] for c in columns.values()))) for i, seed in enumerate(chosen)]
-
-    def work(stop):
-        program = Program(stages, group)
-        return [outcome for i in range(0, len(members), group) for outcome in program.run(members[i : i + group])]
-
-    return in_worker(work)

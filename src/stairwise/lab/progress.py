@@ -2,10 +2,11 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+CALLS = ("begin", "status", "ticks", "measured", "finished", "concluded", "note", "warn", "end")
 
 
 class Silent:
@@ -20,12 +21,17 @@ class Silent:
     def ticks(self, label: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
         """The current item is at `tick`."""
 
+    def measured(self, trials: Sequence[Any], outcomes: Sequence[Any]) -> None:
+        """Trials that train side by side have been looked at; `outcomes` grow and are to be read, not changed."""
+
     def finished(self, label: str, status: str) -> None:
         """One item is complete."""
 
-    def concluded(self, trial: Any, status: str, message: str, finals: Mapping[str, float]) -> None:
-        """A trial is stored: how it ended, and the last value of each metric."""
-        self.finished(trial.label, status)
+    def concluded(
+        self, trial: Any, status: str, message: str, finals: Mapping[str, float], called: str | None = None
+    ) -> None:
+        """A trial is stored: how it ended, the last value of each metric, and what to call it."""
+        self.finished(called or trial.label, status)
 
     def note(self, text: str) -> None:
         """What to show beside the progress from now on."""
@@ -126,6 +132,22 @@ class Live(Silent):
 
     def end(self) -> None:
         self.bars.stop()
+
+
+class Both(Silent):
+    """Two displays of the same work."""
+
+    def __init__(self, first: Silent, second: Silent):
+        for name in CALLS:
+            setattr(self, name, self._pair(getattr(first, name), getattr(second, name)))
+
+    @staticmethod
+    def _pair(first: Callable[..., None], second: Callable[..., None]) -> Callable[..., None]:
+        def call(*given: Any) -> None:
+            first(*given)
+            second(*given)
+
+        return call
 
 
 def first_metric(metrics: Mapping[str, float]) -> str:

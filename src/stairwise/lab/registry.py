@@ -1,17 +1,20 @@
 """Finds papers: the built-in folders, and plug-ins through the entry-point group `stairwise.papers`.
 
-Names are checked against manifests (`lab.manifest`); a paper is imported when something of it is asked for.
+Names are checked against manifests (`lab.contract.manifest`); a paper is imported when something of it is asked for.
 """
 
+import fnmatch
 import importlib
 import logging
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from stairwise.lab import manifest
-from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Claim, Construction, Experiment, Figure, Paper, TaskSource
-from stairwise.lab.files import one_line
+from stairwise.config import ConfigError, one_line
+from stairwise.lab.contract import manifest
+from stairwise.lab.contract.claims import Claim
+from stairwise.lab.contract.experiment import Experiment, Figure
+from stairwise.lab.contract.paper import Construction, Paper
+from stairwise.lab.contract.sources import TaskSource
 
 MESSAGE_LENGTH = 300
 # what a target may name
@@ -63,7 +66,7 @@ def _load(entry: Any) -> Paper:
         raise ValueError(f"the entry point must be {module}:PAPER")
     paper = getattr(importlib.import_module(module), "PAPER", None)
     if not isinstance(paper, Paper):
-        raise TypeError(f"{module}.PAPER must be a stairwise.lab.contract.Paper, not {type(paper).__name__}")
+        raise TypeError(f"{module}.PAPER must be a stairwise.lab.contract.paper.Paper, not {type(paper).__name__}")
     return paper
 
 
@@ -146,13 +149,32 @@ def task(target: str | TaskSource) -> TaskSource:
 
 
 def claims(targets: list[str]) -> list[tuple[Claim, bool]]:
-    """The claims that targets name ("selection", "selection/thm3.1"; none: all), and whether each was named itself."""
+    """The claims that targets name, and whether each was named itself.
+
+    A target is a paper, a claim ("selection/thm3.1") or a pattern ("lego/thm4.1*"); without any, all claims are meant.
+    """
     found: dict[str, tuple[Claim, bool]] = {}
     for target in targets or modules():
         owner, _, id = target.partition("/")
         manifest.check_name(target, "claims")
-        chosen = [paper(owner).claim(id)] if id else paper(owner).claims
-        for claim in chosen:
-            if claim.name not in found or id:
-                found[claim.name] = (claim, bool(id))
+        itself = bool(id) and not manifest.is_pattern(id)
+        for claim in [paper(owner).claim(id)] if itself else paper(owner).claims:
+            like = itself or not id or any(fnmatch.fnmatchcase(name, id) for name in (claim.id, *claim.aliases))
+            if like and (claim.name not in found or itself):
+                found[claim.name] = (claim, itself)
     return list(found.values())
+
+
+def manifests(id: str | None = None) -> list[manifest.Manifest]:
+    """What every paper offers, or the one named; plug-ins are imported for it, papers of this package are not."""
+    if id in manifest.built_in():
+        return [manifest.read(id)]
+    found = [manifest.read(name) for name in manifest.built_in()]
+    if manifest.plug_ins():
+        found += [manifest.describe(paper) for paper in papers() if paper.id not in manifest.built_in()]
+    if id is None:
+        return found
+    chosen = [each for each in found if each["id"] == id]
+    if not chosen:
+        raise ConfigError(manifest.unknown_paper(id, [each["id"] for each in found]))
+    return chosen

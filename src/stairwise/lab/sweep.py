@@ -6,28 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stairwise.lab import grid as grids
+from stairwise.config import ConfigError, named
 from stairwise.lab import registry
 from stairwise.lab.api import Result, Share, count_left, seed_list, shard_of
-from stairwise.lab.board import BAD, Aim, Board, settings
-from stairwise.lab.config import ConfigError, named
-from stairwise.lab.contract import Experiment, Figure, Trial
-from stairwise.lab.execute import execute
-from stairwise.lab.grid import Axis
-from stairwise.lab.plan import tally
+from stairwise.lab.contract.experiment import Experiment, Figure, Trial
 from stairwise.lab.progress import Silent, watched
-from stairwise.lab.record import FAILED, StoredTrial
-from stairwise.lab.sharing import Shard
-from stairwise.lab.stale import is_stale
-from stairwise.lab.store import Store
-from stairwise.lab.stored import is_result
+from stairwise.lab.run import grid as grids
+from stairwise.lab.run.board import BAD, Aim, Board, settings
+from stairwise.lab.run.execute import execute
+from stairwise.lab.run.grid import Axis
+from stairwise.lab.run.plan import tally
+from stairwise.lab.run.sharing import Shard
+from stairwise.lab.run.stale import is_stale
+from stairwise.lab.store.entries import is_result
+from stairwise.lab.store.store import Store
+from stairwise.lab.store.trial import FAILED, StoredTrial
 from stairwise.lab.worker import in_worker
 
 WRITERS = ("workers", "client")
 
 
 @dataclass(frozen=True)
-class Request:
+class SweepRequest:
     """What a sweep asks for, checked."""
 
     experiment: Experiment
@@ -49,7 +49,7 @@ class Request:
         shard: str | None = None,
         group: int | None = None,
         progress: Silent | None = None,
-    ) -> "Request":
+    ) -> "SweepRequest":
         experiment = registry.experiment(target)
         config = experiment.preset(preset).config
         axes, changes = grids.axes(config, grid), named(config, changes or {})
@@ -150,13 +150,13 @@ def sweep(
     `writer="client"` has the workers send their results. `shard="2/3"` runs the second third of the trials; equal
     sweeps on one store share the work without it.
     """
-    request = Request.of(target, grid, preset, seeds, changes, shard=shard, group=group)
+    request = SweepRequest.of(target, grid, preset, seeds, changes, shard=shard, group=group)
     aim = Aim.parse(best)
     if writer not in WRITERS:
         raise ConfigError(f"writer={writer} must be one of {', '.join(WRITERS)}")
     remote = None
     if cluster is not None:
-        from stairwise.lab.cluster import Cluster
+        from stairwise.lab.cluster.engine import Cluster
 
         remote = Cluster.parse(cluster, cluster_config, cluster_timeout)
     board = Board(progress or Silent(), request.axes, aim)
@@ -166,7 +166,7 @@ def sweep(
         common = {"settled": _settled(opened, left, fresh), "progress": board, "stop": stop, **options}
         if remote is not None:
             return remote.execute(request.trials, opened, writer, request.group, group, **common)
-        from stairwise.lab.estimate import widths
+        from stairwise.lab.run.estimate import widths
 
         return execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
 
@@ -212,7 +212,7 @@ def _settled(store: Store, left: Sequence[Trial], fresh: bool):
     return settled
 
 
-def _entry(request: Request, grid: Mapping[str, Any], changes, command: str) -> dict[str, Any]:
+def _entry(request: SweepRequest, grid: Mapping[str, Any], changes, command: str) -> dict[str, Any]:
     shown = {axis.path: list(axis.values) for axis in request.axes}
     return {
         "experiment": request.experiment.name,
@@ -228,7 +228,7 @@ def _entry(request: Request, grid: Mapping[str, Any], changes, command: str) -> 
 
 
 def preview(
-    request: Request,
+    request: SweepRequest,
     store: Store,
     *,
     group: int | None = None,
@@ -238,7 +238,7 @@ def preview(
     progress: Silent | None = None,
 ) -> dict[str, Any]:
     """How many trials and programs, what they take of memory, and how long stored trials of the kind took."""
-    from stairwise.lab.estimate import device_bytes, largest_group, seconds, widths
+    from stairwise.lab.run.estimate import device_bytes, largest_group, seconds, widths
 
     peek, failed, others = store.peeks(), 0, 0
 

@@ -1,11 +1,11 @@
-"""Where a position enters a transformer: nowhere, at the input (a learned table), or at queries and keys (rotary).
+"""Where a position enters a transformer: nowhere, at the input (tables, waves), or at queries and keys (rotary).
 
-One protocol for all three: `add` acts on the input embeddings, `rotate` on queries and keys. Both take the integer
-positions themselves, so an offset, a random subset (`random_positions`) and a single decoded position are all alike.
+One protocol for all: `add` acts on the input embeddings, `rotate` on queries and keys, `bias` on attention scores (see
+`relative`). All take the integer positions themselves, so an offset, a random subset (`random_positions`) and a single
+decoded position are all alike.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -47,8 +47,26 @@ class Positions(eqx.Module):
     ) -> Float[Array, "length heads head_width"]:
         """Queries or keys with their positions marked."""
 
+    @abstractmethod
+    def bias(
+        self, queries: Integer[Array, " queries"], keys: Integer[Array, " keys"]
+    ) -> Float[Array, "heads queries keys"] | None:
+        """What is added to attention scores; None: nothing."""
 
-class NoPositions(Positions):
+
+class AtInput(Positions):
+    """Positions that are told at the input and nowhere else."""
+
+    def rotate(
+        self, vectors: Float[Array, "length heads head_width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length heads head_width"]:
+        return vectors
+
+    def bias(self, queries: Integer[Array, " queries"], keys: Integer[Array, " keys"]) -> None:
+        return None
+
+
+class NoPositions(AtInput):
     """Nothing: order is known only through the mask."""
 
     @property
@@ -60,13 +78,8 @@ class NoPositions(Positions):
     ) -> Float[Array, "length width"]:
         return embeddings
 
-    def rotate(
-        self, vectors: Float[Array, "length heads head_width"], positions: Integer[Array, " length"]
-    ) -> Float[Array, "length heads head_width"]:
-        return vectors
 
-
-class LearnedPositions(Positions):
+class LearnedPositions(AtInput):
     """A trained vector per absolute position, added to the input: x_t + p_t."""
 
     table: Float[Array, "limit width"]
@@ -80,10 +93,49 @@ class LearnedPositions(Positions):
     ) -> Float[Array, "length width"]:
         return embeddings + lookup(self.table, positions)
 
-    def rotate(
-        self, vectors: Float[Array, "length heads head_width"], positions: Integer[Array, " length"]
-    ) -> Float[Array, "length heads head_width"]:
-        return vectors
+
+class RandomisedPositions(AtInput):
+    """A learned table that is longer than the sequences: a call that brings a key reads it at random increasing places.
+
+    A call without one reads it at places that are spread evenly. Every row is trained, so longer sequences meet none
+    that is new.
+    """
+
+    table: Float[Array, "limit width"]
+
+    @property
+    def limit(self) -> int | None:
+        return self.table.shape[0]
+
+    def add(
+        self, embeddings: Float[Array, "length width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length width"]:
+        return embeddings + lookup(self.table, positions)
+
+    def places(self, length: int, key: PRNGKeyArray | None) -> Integer[Array, " length"]:
+        """The rows that a sequence is told."""
+        if key is None:
+            return jnp.arange(length, dtype=jnp.int32) * len(self.table) // length
+        return random_positions(key, length, len(self.table))
+
+
+class SinusoidalPositions(AtInput):
+    """Fixed waves added to the input: coordinates 2i and 2i+1 are sin and cos of t * base^(-2i/d)."""
+
+    base: float = eqx.field(static=True, default=10000.0)
+
+    @property
+    def limit(self) -> int | None:
+        return None
+
+    def add(
+        self, embeddings: Float[Array, "length width"], positions: Integer[Array, " length"]
+    ) -> Float[Array, "length width"]:
+        dtype, width = jnp.promote_types(embeddings.dtype, jnp.float32), embeddings.shape[-1]
+        speeds = self.base ** (-jnp.arange(0, width, 2, dtype=dtype) / width)
+        angles = positions.astype(dtype)[:, None] * speeds
+        waves = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1).reshape(embeddings.shape)
+        return embeddings + waves.astype(embeddings.dtype)
 
 
 class RotaryPositions(Positions):
@@ -119,18 +171,8 @@ class RotaryPositions(Positions):
         turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
         return turned.astype(vectors.dtype)
 
-
-def make_positions(kind: str, max_length: int | None, table: Callable[[int], Float[Array, "rows width"]]) -> Positions:
-    """Positions by name: none, learned or rotary; `table` draws the learned one from its number of rows."""
-    if kind == "none":
-        return NoPositions()
-    if kind == "rotary":
-        return RotaryPositions()
-    if kind != "learned":
-        raise ValueError(f"positions={kind} must be one of none, learned, rotary")
-    if max_length is None:
-        raise ValueError("max_length=None must be at least 1 where positions=learned")
-    return LearnedPositions(table(max_length))
+    def bias(self, queries: Integer[Array, " queries"], keys: Integer[Array, " keys"]) -> None:
+        return None
 
 
 def random_positions(key: PRNGKeyArray, length: int, limit: int) -> Integer[Array, " length"]:

@@ -6,7 +6,7 @@
 
 The details are GPT-2's, so that weights can move between the two: GELU in its tanh form, LayerNorm with bias and
 eps 1e-5, biases everywhere but in the head, weights N(0, std^2) with std 0.02, and std / sqrt(2 layers) for the two
-projections of each layer that write to the residual stream.
+projections of each layer that write to the residual stream. Other parts are chosen by name (`stairwise.nn.parts`).
 """
 
 from collections.abc import Callable
@@ -20,9 +20,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from stairwise.nn.attention import Cache, Linear, MultiHeadAttention, Scale, attention_mask, dropout, normals
-from stairwise.nn.positions import Positions, lookup, make_positions
+from stairwise.nn.mixers import Mixer, Recurrence, make_mixer
+from stairwise.nn.parts import NORMS, SOFTMAX, Parts, check_parts
+from stairwise.nn.positions import Positions, RandomisedPositions, lookup
+from stairwise.nn.relative import make_positions
+from stairwise.nn.taps import scope, tap, tapped
 
-Norm = eqx.nn.LayerNorm | None
+Norm = eqx.nn.LayerNorm | eqx.nn.RMSNorm | None
+PLACES = 2**31 - 1  # folded into a call's key for random places; dropout splits the same key into a few
 
 
 class MLP(eqx.Module):
@@ -37,14 +42,18 @@ class MLP(eqx.Module):
         self.contract = Linear((out_std * contract).astype(dtype))
 
     def __call__(self, x: Float[Array, "length width"]) -> Float[Array, "length width"]:
-        return self.contract(jax.nn.gelu(self.expand(x), approximate=True))
+        hidden = jax.nn.gelu(tap("mlp.pre", self.expand(x)), approximate=True)
+        return self.contract(tap("mlp.post", hidden))
 
 
 class Block(eqx.Module):
-    """One layer: attention, then the perceptron, each behind a norm and beside a residual connection."""
+    """One layer: attention, then the perceptron, each behind a norm and beside a residual connection.
+
+    In the place of attention may be another mixer; the field keeps the name that stored weights have.
+    """
 
     attention_norm: Norm
-    attention: MultiHeadAttention
+    attention: Mixer
     mlp_norm: Norm
     mlp: MLP
     attention_residual: bool = eqx.field(static=True)
@@ -56,11 +65,12 @@ class Block(eqx.Module):
     ) -> tuple[Float[Array, "length width"], Any]:
         """`mix(attention, normed, aside, key)` says how positions meet: all of them, or one and the cache `aside`."""
         mix_key, attention_key, mlp_key = (None, None, None) if key is None else jax.random.split(key, 3)
+        stream = tap("resid_pre", stream)
         mixed, aside = mix(self.attention, _normed(self.attention_norm, stream), aside, mix_key)
-        mixed = dropout(mixed, self.dropout, attention_key)
-        stream = stream + mixed if self.attention_residual else mixed
-        update = dropout(self.mlp(_normed(self.mlp_norm, stream)), self.dropout, mlp_key)
-        return stream + update if self.mlp_residual else update, aside
+        mixed = tap("attn_out", dropout(mixed, self.dropout, attention_key))
+        stream = tap("resid_mid", stream + mixed if self.attention_residual else mixed)
+        update = tap("mlp_out", dropout(self.mlp(_normed(self.mlp_norm, stream)), self.dropout, mlp_key))
+        return tap("resid_post", stream + update if self.mlp_residual else update), aside
 
 
 class Transformer(eqx.Module):
@@ -70,10 +80,8 @@ class Transformer(eqx.Module):
     float32 or better. Dropout (on the embeddings, the attention weights and what the layers add to the stream) acts
     only in calls that bring a key.
 
-    The blocks are a tuple and run by a Python loop. Stacked under `lax.scan` only one block would be compiled, but the
-    scan stores every intermediate of a layer for the gradient and copies every cache. Measured on an H200, 4 layers of
-    width 720 in bfloat16: 17.2 ms a training step against 10.7 here, for 5 s less of compiling; roll-outs of 400 tokens
-    took four times as long. On a CPU compiling takes about as long either way, up to 4 layers.
+    The blocks are a tuple and run by a Python loop: under `lax.scan` only one block would be compiled, but the scan
+    stores every intermediate of a layer for the gradient and copies every cache.
 
     >>> model = Transformer(vocab=2, width=8, layers=1, heads=2, causal=True, positions="rotary", key=jax.random.key(0))
     >>> model(jnp.array([0, 1, 1], dtype=jnp.int32)).shape
@@ -86,6 +94,7 @@ class Transformer(eqx.Module):
     norm: Norm
     head: Float[Array, "outputs width"] | None
     causal: bool = eqx.field(static=True)
+    loops: int = eqx.field(static=True)
     dropout: float = eqx.field(static=True)
     compute_dtype: str = eqx.field(static=True)
 
@@ -101,7 +110,11 @@ class Transformer(eqx.Module):
         max_length: int | None = None,
         outputs: int | None = None,
         hidden_multiple: int = 4,
-        norm: bool = True,
+        mixer: str = SOFTMAX,
+        householders: int = 1,
+        eigenvalues: str = "positive",
+        loops: int = 1,
+        norm: bool | str = True,
         attention_residual: bool = True,
         mlp_residual: bool = True,
         dropout: float = 0.0,
@@ -112,7 +125,9 @@ class Transformer(eqx.Module):
     ):
         """`vocab=None`: the inputs are embeddings. `outputs=None`: the head is the token table (tied).
 
-        `positions` is none, learned or rotary; `max_length` is the size of the learned table and of no other use.
+        `mixer`, `positions` and their options are those of `stairwise.nn.parts`; `max_length` is the size of a learned
+        table of positions and of no other use. `norm` is layer, rms or none (True: layer, False: none). The layers
+        are run `loops` times.
         """
         _check_sizes(width=width, layers=layers, hidden_multiple=hidden_multiple)
         _check_sizes(vocab=vocab, outputs=outputs, max_length=max_length)
@@ -121,22 +136,29 @@ class Transformer(eqx.Module):
             raise ValueError("outputs=None must be a number of outputs where vocab=None (Transformer)")
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout} must be at least 0 and below 1 (Transformer)")
+        kind = ("layer" if norm else "none") if isinstance(norm, bool) else norm
+        if kind not in NORMS:
+            raise ValueError(f"norm={norm} must be one of {', '.join(NORMS)} (Transformer)")
+        named = {"mixer": mixer, "householders": householders, "eigenvalues": eigenvalues}
+        check_parts(Parts(loops=loops, **named), positions, width, heads, causal=causal)
         table_key, positions_key, head_key, blocks_key = jax.random.split(key, 4)
         dtype = parameter_dtype
-        initial = {"std": std, "out_std": std / (2 * layers) ** 0.5, "dtype": dtype}
+        initial = {"std": std, "out_std": std / (2 * layers * loops) ** 0.5, "dtype": dtype}
 
         def table(rows: int, key: PRNGKeyArray) -> Float[Array, "rows width"]:
             return (std * normals(key, (rows, width))[0]).astype(dtype)
 
-        def layer_norm() -> Norm:
-            return eqx.nn.LayerNorm(width, eps=1e-5, dtype=jnp.dtype(dtype)) if norm else None
+        def new_norm() -> Norm:
+            if kind == "rms":
+                return eqx.nn.RMSNorm(width, eps=1e-5, use_bias=False, dtype=jnp.dtype(dtype))
+            return eqx.nn.LayerNorm(width, eps=1e-5, dtype=jnp.dtype(dtype)) if kind == "layer" else None
 
         def block(key: PRNGKeyArray) -> Block:
             attention_key, mlp_key = jax.random.split(key)
             return Block(
-                attention_norm=layer_norm(),
-                attention=MultiHeadAttention(width, heads, dropout=dropout, key=attention_key, **initial),
-                mlp_norm=layer_norm(),
+                attention_norm=new_norm(),
+                attention=make_mixer(width=width, heads=heads, dropout=dropout, key=attention_key, **named, **initial),
+                mlp_norm=new_norm(),
                 mlp=MLP(width, hidden_multiple * width, key=mlp_key, **initial),
                 attention_residual=attention_residual,
                 mlp_residual=mlp_residual,
@@ -144,12 +166,15 @@ class Transformer(eqx.Module):
             )
 
         self.table = None if vocab is None else table(vocab, table_key)
-        self.positions = make_positions(positions, max_length, partial(table, key=positions_key))
+        self.positions = make_positions(
+            positions, max_length, partial(table, key=positions_key), heads=heads, causal=causal
+        )
         stacked = eqx.filter_vmap(block)(jax.random.split(blocks_key, layers))  # one draw to compile, not one a layer
         self.blocks = tuple(jax.tree.map(itemgetter(layer), stacked) for layer in range(layers))
-        self.norm = layer_norm()
+        self.norm = new_norm()
         self.head = None if outputs is None else table(outputs, head_key)
         self.causal = causal
+        self.loops = loops
         self.dropout = dropout
         self.compute_dtype = compute_dtype
 
@@ -164,7 +189,7 @@ class Transformer(eqx.Module):
         """Logits at every position, from tokens or from embeddings.
 
         `positions` defaults to 0, 1, …; `present` marks the inputs that are no padding (padding, too, needs a token of
-        the vocabulary: any other gives NaN); without a key no dropout.
+        the vocabulary: any other gives NaN); without a key no dropout, and randomised places are spread evenly.
         """
         return self._forward(inputs, positions, present, key, want_weights=False)[0]
 
@@ -177,61 +202,138 @@ class Transformer(eqx.Module):
         key: PRNGKeyArray | None = None,
     ) -> tuple[Float[Array, "length outputs"], Float[Array, "layers heads length length"]]:
         """Logits, and the attention weights (layer, head, query, key) as they were before dropout."""
+        self._check_attends("with_attention")
         logits, weights = self._forward(inputs, positions, present, key, want_weights=True)
         return logits, jnp.stack(weights)
 
-    def empty_cache(self, total: int) -> tuple[Cache, ...]:
-        """What decoding of up to `total` positions starts from: a cache for every layer."""
+    def at(
+        self,
+        inputs: Integer[Array, " length"] | Float[Array, "length width"],
+        place: Integer[Array, ""],
+        *,
+        present: Bool[Array, " length"] | None = None,
+    ) -> Float[Array, " outputs"]:
+        """The logits at one position, `self(inputs)[place]`, without what the last layer does at the others.
+
+        There only keys and values are needed of the other positions.
+        """
+        if tapped():
+            return self(inputs, present=present)[place]
+        self._check_length(len(inputs))
+        self._check_attends("at")
+        counted = jnp.arange(len(inputs), dtype=jnp.int32)
+        here, positions = counted == place, self._places(counted, None)
+        mask = attention_mask(len(inputs), causal=self.causal, present=present)
+        seen = None if mask is None else jnp.any(here[:, None] & mask, axis=0, keepdims=True)
+        rotate = partial(self.positions.rotate, positions=positions)
+
+        def row(stream: Float[Array, "length width"]) -> Float[Array, "1 width"]:
+            return jnp.sum(jnp.where(here[:, None], stream, 0), axis=0, keepdims=True)  # its gradient scatters nothing
+
+        bias = self.positions.bias(positions, positions)
+
+        def everywhere(attention, normed, _, key):
+            return attention(normed, mask, rotate=rotate, bias=bias), None
+
+        def there(attention, normed, aside, key):
+            asked = jnp.reshape(place, (1,))  # where places are randomised, nothing turns and nothing is added
+            turn = partial(self.positions.rotate, positions=asked)
+            own = self.positions.bias(asked, positions)
+            return attention.at(aside, normed, seen, rotate=rotate, rotate_asked=turn, bias=own), None
+
+        stream = self._embed(inputs, positions)
+        for block in self.stack[:-1]:
+            stream, _ = block(stream, everywhere, None, None)
+        last = self.stack[-1]
+        stream, _ = last(row(stream), there, _normed(last.attention_norm, stream), None)
+        return self._read(stream)[0]
+
+    @property
+    def stack(self) -> tuple[Block, ...]:
+        """The layers in the order in which they are run."""
+        return self.blocks * self.loops
+
+    @property
+    def draws(self) -> bool:
+        """Whether a call that brings a key differs from one that does not."""
+        return self.dropout > 0 or isinstance(self.positions, RandomisedPositions)
+
+    def empty_cache(self, total: int) -> tuple[Any, ...]:
+        """What decoding of up to `total` positions starts from: a cache, or a recurrence's state, for every layer."""
         if not self.causal:
             raise ValueError("causal=False must be True to decode position by position (Transformer)")
         self._check_length(total)
-        attention = self.blocks[0].attention
-        width = len(attention.out.weight)
-        empty = jnp.zeros((total, attention.heads, width // attention.heads), dtype=self.compute_dtype)
-        return tuple(Cache(empty, empty) for _ in self.blocks)
+        mixer = self.blocks[0].attention
+        if isinstance(mixer, Recurrence):
+            return tuple(mixer.empty(self.compute_dtype) for _ in self.stack)
+        width = len(mixer.out.weight)
+        empty = jnp.zeros((total, mixer.heads, width // mixer.heads), dtype=self.compute_dtype)
+        return tuple(Cache(empty, empty) for _ in self.stack)
 
     def decode(
-        self, item: Integer[Array, ""] | Float[Array, " width"], position: Integer[Array, ""], cache: tuple[Cache, ...]
-    ) -> tuple[Float[Array, " outputs"], tuple[Cache, ...]]:
-        """The logits after one token (or embedding) at `position`, given the cache of all positions before it."""
-        rotate = partial(self.positions.rotate, positions=position[None])
+        self,
+        item: Integer[Array, ""] | Float[Array, " width"],
+        position: Integer[Array, ""],
+        cache: tuple[Any, ...],
+        places: Integer[Array, " total"] | None = None,
+    ) -> tuple[Float[Array, " outputs"], tuple[Any, ...]]:
+        """The logits after one token (or embedding) at `position`, given the cache of all positions before it.
 
-        def mix(attention, normed, layer_cache, key):
-            return attention.step(normed, layer_cache, position, rotate=rotate)
+        `places` are the positions that the sequence is told, by default 0, 1, …
+        """
+        if places is None and isinstance(self.positions, RandomisedPositions):
+            raise ValueError("places=None must be given where positions are randomised (Transformer.decode)")
+        place = position[None] if places is None else places[position][None]
+        rotate = partial(self.positions.rotate, positions=place)
 
-        stream = self._embed(item[None], position[None])
+        def mix(mixer, normed, layer_cache, key):
+            bias = None
+            if isinstance(layer_cache, Cache):
+                seen = jnp.arange(len(layer_cache.keys), dtype=jnp.int32) if places is None else places
+                bias = self.positions.bias(place, seen)
+            return mixer.step(normed, layer_cache, position, rotate=rotate, bias=bias)
+
+        stream = self._embed(item[None], place)
         stream, cache = self._through_blocks(stream, mix, cache, None)
         return self._read(stream)[0], cache
 
     def _forward(self, inputs, positions, present, key, *, want_weights: bool):
         if positions is None:
             self._check_length(len(inputs))
-            positions = jnp.arange(len(inputs), dtype=jnp.int32)
+            positions = self._places(jnp.arange(len(inputs), dtype=jnp.int32), key)
         mask = attention_mask(len(inputs), causal=self.causal, present=present)
         rotate = partial(self.positions.rotate, positions=positions)
+        bias = self.positions.bias(positions, positions)
 
-        def mix(attention, normed, _, key):
+        def mix(mixer, normed, _, key):
             if want_weights:
-                return attention.with_weights(normed, mask, rotate=rotate, key=key)
-            return attention(normed, mask, rotate=rotate, key=key), None
+                return mixer.with_weights(normed, mask, rotate=rotate, bias=bias, key=key)
+            return mixer(normed, mask, rotate=rotate, bias=bias, key=key), None
 
         embed_key, blocks_key = (None, None) if key is None else jax.random.split(key)
         stream = dropout(self._embed(inputs, positions), self.dropout, embed_key)
-        stream, weights = self._through_blocks(stream, mix, [None] * len(self.blocks), blocks_key)
+        stream, weights = self._through_blocks(stream, mix, [None] * len(self.stack), blocks_key)
         return self._read(stream), weights
+
+    def _places(self, counted: Integer[Array, " length"], key: PRNGKeyArray | None) -> Integer[Array, " length"]:
+        """The positions that a sequence is told: 0, 1, …, or rows of a randomised table."""
+        if isinstance(self.positions, RandomisedPositions):
+            return self.positions.places(len(counted), None if key is None else jax.random.fold_in(key, PLACES))
+        return counted
 
     def _embed(self, inputs: Array, positions: Integer[Array, " length"]) -> Float[Array, "length width"]:
         if jnp.issubdtype(inputs.dtype, jnp.integer):
             if self.table is None:
                 raise ValueError(f"inputs.dtype={inputs.dtype} must be floating: vocab=None (Transformer)")
-            inputs = lookup(self.table, inputs)
+            inputs = tap("embed", lookup(self.table, inputs))
         return self.positions.add(inputs, positions).astype(self.compute_dtype)
 
     def _through_blocks(self, stream: Float[Array, "length width"], mix: Callable[..., Any], asides: Any, key: Any):
-        keys = [None] * len(self.blocks) if key is None else jax.random.split(key, len(self.blocks))
+        keys = [None] * len(self.stack) if key is None else jax.random.split(key, len(self.stack))
         results = []
-        for block, aside, block_key in zip(self.blocks, asides, keys, strict=True):
-            stream, result = block(stream, mix, aside, block_key)
+        for layer, (block, aside, block_key) in enumerate(zip(self.stack, asides, keys, strict=True)):
+            with scope(f"blocks.{layer}"):
+                stream, result = block(stream, mix, aside, block_key)
             results.append(result)
         return stream, tuple(results)
 
@@ -241,6 +343,11 @@ class Transformer(eqx.Module):
         normed = _normed(self.norm, stream)
         dtype = jnp.promote_types(normed.dtype, jnp.float32)
         return jnp.matmul(normed, head.astype(normed.dtype).T, preferred_element_type=dtype)
+
+    def _check_attends(self, asked: str) -> None:
+        mixer = self.blocks[0].attention
+        if not isinstance(mixer, MultiHeadAttention):
+            raise ValueError(f"mixer={type(mixer).__name__} must be softmax attention (Transformer.{asked})")
 
     def _check_length(self, length: int) -> None:
         limit = self.positions.limit

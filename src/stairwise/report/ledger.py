@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.contract import Claim, Verdict
-from stairwise.report.words import flat, is_number, plain
+from stairwise.lab.contract.claims import Claim
+from stairwise.lab.contract.verdict import Verdict
+from stairwise.words import flat, is_number, plain
 
 # for those who do not see the colours
 SYMBOLS = {
     "fails": "✗",
     "not-reproduced": "≠",
     "refuted": "⊥",
+    "misprint": "✎",
+    "outside": "○",
     "vacuous": "∅",
     "reported": "#",
     "holds": "✓",
@@ -64,7 +67,7 @@ def parse(data: Mapping[str, Any], trial_sources: Mapping[str, Any]) -> Stored:
         found = dict(data["verdict"])
         found["hypotheses"] = tuple(map(plain, found.get("hypotheses", ())))
         found["note"] = plain(found.get("note", ""))
-        found["details"] = tuple(dict(row) for row in found.get("details", ()))
+        found |= {name: tuple(dict(row) for row in found.get(name, ())) for name in ("details", "cases")}
         verdict = Verdict(**found)
         sizes = data.get("sizes") or {}
         inputs = [each for each in data.get("inputs") or () if isinstance(each, str)]

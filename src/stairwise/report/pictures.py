@@ -1,5 +1,6 @@
 """Figures as the site shows them: drawn from a complete preset, as SVG (or PNG where that would be too large)."""
 
+import dataclasses
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from stairwise.lab import api
-from stairwise.lab.contract import Figure
-from stairwise.lab.record import StoredTrial
+from stairwise.lab.contract.experiment import Figure
+from stairwise.lab.store.trial import StoredTrial
 from stairwise.lab.worker import leave_with_the_caller, unheard_by_children
-from stairwise.report.words import plain
+from stairwise.words import plain
 
 SVG_BYTES = 500_000
 FIGURES_A_PROCESS = 3  # fewer are not worth starting one
@@ -40,15 +41,20 @@ def picture(figure: Figure, records: tuple[StoredTrial, ...]) -> Picture:
         return Picture(problem=message(error))
 
 
-def draw_all(jobs: Sequence[tuple[Figure, tuple[StoredTrial, ...]]], drawn: Callable[[Figure], None]) -> list[Picture]:
-    """Every figure, in order; many of them by several processes at once, since drawing takes most of a build."""
+def draw_all(
+    jobs: Sequence[tuple[Figure, tuple[StoredTrial, ...]]], drawn: Callable[[Figure], None], *, apart: bool = False
+) -> list[Picture]:
+    """Every figure, in order; many of them by several processes at once, since drawing takes most of a build.
+
+    `apart`: few of them, too, in a process of their own, so that this one does not need the memory that drawing takes.
+    """
     processes = min(4, os.cpu_count() or 1, len(jobs) // FIGURES_A_PROCESS)
-    if processes > 1:
+    if processes > 1 or (apart and jobs):
         with suppress(BrokenProcessPool):
-            return _by_processes(jobs, drawn, processes)
+            return _by_processes(jobs, drawn, max(1, processes))
     made = []
     for figure, records in jobs:
-        made.append(picture(figure, records))
+        made.append(picture(figure, tuple(dataclasses.replace(record) for record in records)))  # what is read goes
         drawn(figure)
     return made
 

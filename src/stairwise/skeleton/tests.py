@@ -6,7 +6,7 @@ To change: state a fact in every test. They need the package to be installed (`p
 import jax.numpy as jnp
 import pytest
 import stairwise as sw
-from stairwise.lab.config import ConfigError
+from stairwise.paper import ConfigError
 
 from stairwise.skeleton.paper import PAPER, theory
 from stairwise.skeleton.paper.config import Training

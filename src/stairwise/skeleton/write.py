@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stairwise.lab import registry
-from stairwise.lab.config import ConfigError
-from stairwise.lab.files import explained, replacing
+from stairwise.config import ConfigError
+from stairwise.lab.store.files import explained, replacing
 
 HERE = Path(__file__).parent
 MODULE, ID, TITLE = "stairwise.skeleton.paper", "marked-token", "Attention finds the marked token"

@@ -8,9 +8,10 @@ Positions are counted from 0 throughout.
 True
 """
 
+import dataclasses
 from fractions import Fraction
 from math import comb
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Int8, Integer, PRNGKeyArray
 
 from stairwise.tasks.decomposition import TREES, Tree, balanced, chain
+from stairwise.tasks.protocols import ANSWER, Axis, Sentence, check_supervision, told_next
 
 LARGEST_CUBE = 20  # a million inputs
 ORDERS = ("sorted", "given")
@@ -155,42 +157,68 @@ def mean_parity(bits: int, size: int, minus: int) -> Fraction:
 
 
 class ParityTokens(eqx.Module):
-    """A parity as a sequence of 0/1 tokens for next-token prediction, with or without the chain of partial sums.
+    """The parity of the first `size` of the secret positions among coin flips, told in tokens 0 and 1.
 
-    With the chain: x_1 ... x_d, 0, then each partial sum of the secret bits in the secret's order; every token after
-    the 0 is predicted from what stands before it. Without: x_1 ... x_d, 0, parity. The secret's order matters only to
-    the chain, and a secret may be a single position.
+    A sentence is x_1 ... x_d, 0, and then what is asked for, each token predicted from what stands before it: the
+    results of all steps ("chain") or the parity alone ("answer"). The steps are the partial sums of the secret bits in
+    the secret's order (`by="sums"`), or the k-1 nodes of a tree, sums of two.
 
-    >>> task = ParityTokens(5, (0, 1, 3))
-    >>> task.tokens(jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)).tolist()
-    [0, 1, 0, 1, 0, 0, 0, 1, 0]
-    >>> ParityTokens(5, (0, 1, 3), chain=False).tokens(jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)).tolist()
-    [0, 1, 0, 1, 0, 0, 0]
+    >>> task = ParityTokens(5, jnp.array([0, 1, 3], dtype=jnp.int32), size=3)
+    >>> bits = jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)
+    >>> task.sentence(bits, "chain").tokens.tolist(), task.chain(bits).tolist()
+    ([0, 1, 0, 1, 0, 0, 0, 1], [0, 1, 0])
+    >>> task.sentence(bits).tokens.tolist(), int(task.answer(bits))
+    ([0, 1, 0, 1, 0, 0], 0)
     """
 
     bits: int = eqx.field(static=True)
-    secret: tuple[int, ...] = eqx.field(static=True)
-    chain: bool = eqx.field(static=True, default=True)
+    secret: Integer[Array, " room"]
+    size: int = eqx.field(static=True)
+    by: str = eqx.field(static=True, default="sums")
+    vocabulary: ClassVar[int] = 2
+    slots: ClassVar[int] = 1
+    reads: ClassVar[str] = "next"
+    causal: ClassVar[bool] = True
+    supervisions: ClassVar[tuple[str, ...]] = (ANSWER, "chain")
 
     def __check_init__(self):
-        if not 1 <= len(self.secret) <= self.bits:
-            raise ValueError(f"size={len(self.secret)} must lie in 1..bits={self.bits} (ParityTokens)")
-        for place, position in enumerate(self.secret):
-            if not 0 <= position < self.bits:
-                raise ValueError(f"secret={position} must lie in 0..{self.bits - 1} (ParityTokens)")
-            if position in self.secret[:place]:
-                raise ValueError(f"secret={position} must not be repeated (ParityTokens)")
+        room, ways = len(self.secret), ("sums", *TREES)
+        if self.by not in ways:
+            raise ValueError(f"by={self.by} must be one of {', '.join(ways)} (ParityTokens)")
+        if room > self.bits:
+            raise ValueError(f"secret has {room} positions, which must be at most bits={self.bits} (ParityTokens)")
+        if not self.least <= self.size <= room:
+            raise ValueError(f"size={self.size} must lie in {self.least}..{room} (ParityTokens)")
 
     @property
-    def length(self) -> int:
-        """All tokens, of which the last is only ever a label."""
-        return self.bits + 1 + (len(self.secret) if self.chain else 1)
+    def least(self) -> int:
+        """A secret may be a single position; a tree has two leaves at least."""
+        return 1 if self.by == "sums" else 2
 
-    def sample(self, key: PRNGKeyArray) -> Int8[Array, " length"]:
-        return self.tokens(coin_flips(key, self.bits))
+    @property
+    def difficulty(self) -> Axis:
+        return Axis("size", tuple(range(self.least, len(self.secret) + 1)))
 
-    def tokens(self, bits: Integer[Array, " bits"]) -> Int8[Array, " length"]:
-        bits = bits.astype(jnp.int8)
-        partial_sums = jnp.cumsum(bits[jnp.array(self.secret, dtype=jnp.int32)]) % 2
-        answers = partial_sums if self.chain else partial_sums[-1:]
-        return jnp.concatenate([bits, jnp.zeros(1, dtype=jnp.int8), answers.astype(jnp.int8)])
+    def at(self, difficulty: int) -> "ParityTokens":
+        """The parity of the first so many secret positions."""
+        return dataclasses.replace(self, size=difficulty)
+
+    def sample(self, key: PRNGKeyArray) -> Int8[Array, " bits"]:
+        return coin_flips(key, self.bits)
+
+    def answer(self, example: Integer[Array, " bits"]) -> Int8[Array, ""]:
+        return (jnp.sum(example[self.secret[: self.size]], dtype=jnp.int32) % 2).astype(jnp.int8)
+
+    def chain(self, example: Integer[Array, " bits"]) -> Int8[Array, " steps"]:
+        leaves = self.secret[: self.size]
+        if self.by == "sums":
+            return (jnp.cumsum(example[leaves], dtype=jnp.int32) % 2).astype(jnp.int8)
+        tree = {"balanced": balanced, "chain": chain}[self.by](leaves, self.bits)
+        return tree.complete(example, jnp.bitwise_xor)[self.bits :].astype(jnp.int8)
+
+    def sentence(
+        self, example: Integer[Array, " bits"], supervision: str = ANSWER, key: PRNGKeyArray | None = None
+    ) -> Sentence:
+        check_supervision(self, supervision)
+        asked = self.chain(example) if supervision == "chain" else self.answer(example)[None]
+        return told_next(jnp.append(example, 0).astype(jnp.int32), asked.astype(jnp.int32))

@@ -18,11 +18,12 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PRNGKeyArray
 
-from stairwise.train import trees
+from stairwise import trees
 from stairwise.train.keys import at, role_key
 from stairwise.train.stage import Outcome, Stage, pack, unpack
 
 CHUNK_SECONDS = 0.5
+SAVING_SHARE = 40  # a checkpoint waits until the run has gone on for so many times what the last one took
 MODERATE = 1000.0  # a state that was larger before it stopped being finite had grown: the trial diverged
 MOST_REPLAYS = 100_000  # looks at the ticks that are run again to find where a NaN came from
 LONGEST_CHUNK = 1_000_000
@@ -66,13 +67,16 @@ class Hooks:
     """What the host does between chunks; the defaults do nothing."""
 
     chunk: int | None = None  # ticks per chunk; None: as many as fit into CHUNK_SECONDS
-    save_every: float = 10.0  # seconds between checkpoints
+    save_every: float = 10.0  # seconds between checkpoints, or more where one takes long; 0 = after every chunk
 
     def compiling(self, stage: str) -> None:
         """A stage begins, and is compiled if it is the first of its kind."""
 
     def progress(self, stage: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
         """A chunk has ended; `metrics` are the latest ones of the group's first running member."""
+
+    def measured(self, outcomes: Sequence[Outcome]) -> None:
+        """The group has been looked at; `outcomes` is what each member has left so far: to be read, not changed."""
 
     def stop(self) -> bool:
         """True asks the group to save and stop."""
@@ -84,6 +88,9 @@ class Hooks:
     def load(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """The checkpoint to go on from."""
         return None
+
+    def handed_over(self, carry: Any) -> None:
+        """The last stage has ended; `carry` is what its `finish` would give to a next one, in a group stacked."""
 
 
 class Loop(NamedTuple):
@@ -206,6 +213,11 @@ def _copy(loop: Loop) -> Loop:
     return jax.tree.map(jnp.copy, loop)
 
 
+def _widened(array: Any) -> np.ndarray:
+    """A copy that a file can hold: bfloat16 as float32, which has room for all of it."""
+    return np.array(array, dtype=np.float32 if array.dtype == jnp.bfloat16 else None)
+
+
 def how_lost(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, str] | None:
     """Status and message of a trial whose state one tick took to infinity or NaN; None if it did not.
 
@@ -247,6 +259,7 @@ class _Group:
         self.latest: dict[str, float] = {}
         self.looked: Loop | None = None  # a copy of the loop at the last look, to find out where a NaN came from
         self.saved_at = time.monotonic()
+        self.save_seconds = 0.0
 
     def stack(self, values: Sequence[Any]):
         """The members' values as one array; JAX's default types (a Python float stays weakly typed for no one)."""
@@ -280,6 +293,7 @@ class _Group:
                 self.carry, arrays = compiled.finish(self.trial, loop.state)
                 self.keep(compiled.stage, arrays, self.sound)
             loop = None
+        self.hooks.handed_over(self.carry)
         return self.outcomes
 
     def run_stage(self, index: int, compiled: _Compiled, loop: Loop) -> Loop:
@@ -342,6 +356,7 @@ class _Group:
             self.keep(stage, compiled.snapshot(self.trial, loop.state), looked_at & (ended < 0), f"@{t}")
         self.running = looked_at & (ended < 0) & ~lost
         self.sound &= ~(looked_at & lost)
+        self.hooks.measured(self.outcomes)
         return loop._replace(running=self.device(self.running))
 
     def judge(self, stage: Stage, outcome: Outcome, *, lost: tuple[str, str] | None, done: bool, last: bool) -> None:
@@ -387,7 +402,7 @@ class _Group:
     def keep(self, stage: Stage, arrays: Mapping[str, Any], members: np.ndarray, suffix: str = "") -> None:
         for name, value in jax.device_get(dict(arrays)).items():
             for i in np.flatnonzero(members):
-                self.outcomes[i].arrays[f"{stage.name}/{name}{suffix}"] = np.array(value[i] if self.shape else value)
+                self.outcomes[i].arrays[f"{stage.name}/{name}{suffix}"] = _widened(value[i] if self.shape else value)
 
     def device(self, per_member: np.ndarray):
         return self.place(jnp.asarray(per_member.reshape(self.shape)))
@@ -396,13 +411,17 @@ class _Group:
 
     def save_or_stop(self, index: int, loop: Loop) -> None:
         stop = self.hooks.stop()
-        if stop or time.monotonic() - self.saved_at >= self.hooks.save_every:
+        began = time.monotonic()
+        every = self.hooks.save_every
+        wait = max(every, SAVING_SHARE * self.save_seconds) if every > 0 else 0.0
+        if stop or began - self.saved_at >= wait:
             leaves = jax.device_get(jax.tree.leaves(loop))
             arrays, meta = pack(self.outcomes)
-            arrays |= {f"loop/{k:04d}": np.asarray(leaf) for k, leaf in enumerate(leaves)}
+            arrays |= {f"loop/{k:04d}": _widened(leaf) for k, leaf in enumerate(leaves)}
             arrays |= {"group/sound": self.sound, "group/running": self.running}
             self.hooks.save(arrays, meta | {"stage": index, "skipped": self.skipped, "latest": self.latest})
             self.saved_at = time.monotonic()
+            self.save_seconds = self.saved_at - began
         if stop:
             raise Interrupted
 
@@ -419,8 +438,8 @@ class _Group:
             state = jax.eval_shape(compiled.init, self.trial, carry)
             if compiled.finish is not None:
                 carry, _ = jax.eval_shape(compiled.finish, self.trial, state)
-        structure = jax.tree.structure(Loop(0, state, 0, 0))
-        leaves = [jnp.asarray(arrays[f"loop/{k:04d}"]) for k in range(structure.num_leaves)]
+        shapes, structure = jax.tree.flatten(Loop(np.int32(0), state, np.bool_(0), np.int32(0)))
+        leaves = [jnp.asarray(arrays[f"loop/{k:04d}"], dtype=shape.dtype) for k, shape in enumerate(shapes)]
         leaves = [self.place(leaf, SHARED if k == 0 else MEMBERS) for k, leaf in enumerate(leaves)]
         loop = jax.tree.unflatten(structure, leaves)
         sizes = self.sizes(self.program.stages[meta["stage"]], loop)

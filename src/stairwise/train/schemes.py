@@ -11,34 +11,24 @@ pytree of arrays is a model. A later stage goes on with the model that the stage
 ...     loss=lambda w, x: 0.5 * ((w - jnp.array([1.0, -2.0], dtype=jnp.float32)) @ x) ** 2,
 ...     optimizer=optax.sgd(0.1), batch=64, steps=200,
 ... )
->>> Program([stage]).run([Member(seed=0)])[0].arrays["train/0"].round(2)
+>>> Program([stage]).run([Member(seed=0)])[0].arrays["train/model"].round(2)
 array([ 1., -2.], dtype=float32)
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
+from stairwise.tasks.protocols import ANSWER, Sentence, SequenceTask, Task, VectorTask, sentence_loss
+from stairwise.train.gradient import Optimizer, Training, fresh, gradient_training
 from stairwise.train.keys import at, role, role_key
 from stairwise.train.stage import Stage, every
 
-Sampler = Callable[..., Any]
-Optimizer = optax.GradientTransformation | Callable[[Any], optax.GradientTransformation]
-
-
-class Training(NamedTuple):
-    """The state of a gradient scheme; `annotator` is the frozen model that labels data, where there is one."""
-
-    model: Any
-    optimizer: Any
-    gradient: Any
-    loss: Float[Array, ""]
-    annotator: Any
+Sampler = Callable[[PRNGKeyArray], Any]
 
 
 def online(
@@ -49,76 +39,70 @@ def online(
     optimizer: Optimizer,
     batch: int,
     steps: int,
-    name: str = "train",
-    micro_batches: int = 1,
     measure: Mapping[str, Callable[[Any, PRNGKeyArray], Array]] | None = None,
     measure_every: int = 100,
-    done: Callable[[Training], Bool[Array, ""]] | None = None,
-    trainable: Callable[[Any], Any] | None = None,
-    annotated: bool = False,
+    micro_batches: int = 1,
+    annotate: Callable[[Any, Any], Any] | None = None,
+    **more: Any,
 ) -> Stage:
     """Mini-batch training on fresh examples.
 
-    optimizer      an Optax transformation, or a function of the trial's config that gives one (for traced rates)
-    micro_batches  ticks that accumulate one gradient step; `steps` counts steps, a tick sees `batch` examples
-    measure        {name: f(model, key)}; the batch loss is always measured as "loss"
-    trainable      model -> pytree of booleans (a prefix of it): what is False keeps its value
-    annotated      sample(key, annotator) also sees the model as it was when the stage began
+    optimizer   an Optax transformation, or a function of the trial's config that gives one (for traced rates)
+    measure     {name: f(model, key)}; the batch loss is always measured as "loss"
+    annotate    annotate(annotator, example) -> example, by the model as it was when the stage began
+    more        what else `gradient_training` takes: name, until, train_only, keep, ...
     """
-    make = optimizer if callable(optimizer) else lambda config: optimizer
 
-    def start(trial, carry, key):
-        model = init(role(key, "model")) if carry is None else carry
-        nothing = jax.tree.map(jnp.zeros_like, model)
-        annotator = model if annotated else None
-        return Training(model, make(trial.config).init(model), nothing, jnp.float32(0), annotator)
-
-    def tick(trial, state: Training, key, t):
-        draw = partial(_draw, sample, state.annotator, annotated, key)
-        examples = jax.vmap(draw)(jnp.arange(batch, dtype=jnp.int32))
-        value, gradient = jax.value_and_grad(lambda m: jnp.mean(jax.vmap(partial(loss, m))(examples)))(state.model)
-        total = jax.tree.map(lambda a, g: a + g / micro_batches, state.gradient, gradient)
-        if micro_batches == 1:
-            return _step(make(trial.config), trainable, state._replace(loss=value), gradient)
-        waiting = state._replace(loss=value, gradient=total)
-        return jax.lax.cond(
-            (t + 1) % micro_batches == 0,
-            lambda s: _step(make(trial.config), trainable, s, s.gradient),
-            lambda s: s,
-            waiting,
-        )
+    def draw(trial, annotator, model, key, n):
+        examples = fresh(lambda trial, key: sample(key), batch)(trial, annotator, model, key, n)
+        return examples if annotate is None else jax.vmap(partial(annotate, annotator))(examples)
 
     def metrics(trial, state: Training, key, t):
-        extra = {label: f(state.model, role(key, label)) for label, f in (measure or {}).items()}
-        return {"loss": state.loss} | extra
+        return {"loss": state.loss} | {name: f(state.model, role(key, name)) for name, f in (measure or {}).items()}
 
-    def finish(trial, state: Training, key):
-        return state.model, {str(k): leaf for k, leaf in enumerate(jax.tree.leaves(state.model))}
-
-    ticks = steps * micro_batches
-    return Stage(
-        name=name,
-        init=start,
-        tick=tick,
-        max_ticks=ticks,
+    return gradient_training(
+        model=lambda trial, key: init(role(key, "model")),
+        batch=draw,
+        loss=lambda trial, model, examples, key: jnp.mean(jax.vmap(partial(loss, model))(examples)),
+        optimizer=optimizer,
+        steps=steps,
+        micro_batches=micro_batches,
+        prepare=None if annotate is None else lambda trial, model, key: model,
         measure=metrics,
-        measure_at=every(measure_every * micro_batches, ticks)[1:],
-        done=None if done is None else lambda trial, state: done(state),
-        finish=finish,
+        measure_at=every(measure_every * micro_batches, steps * micro_batches)[1:],
+        **more,
     )
 
 
-def _draw(sample: Sampler, annotator, annotated: bool, key, b):
-    return sample(at(key, b), annotator) if annotated else sample(at(key, b))
+def supervised(task: Task | Callable[[Any], Task], batch: int, supervision: str = ANSWER) -> dict[str, Any]:
+    """What `gradient_training` needs to train on a task: fresh batches, and the loss of a model that reads them.
 
+    A model maps the tokens of a `SequenceTask` to logits, or the inputs of a `VectorTask` to a vector per position, of
+    which the last is the answer (squared loss, halved). Where the secret depends on the seed, `task` is a function of
+    the trial.
 
-def _step(optimizer: optax.GradientTransformation, trainable, state: Training, gradient) -> Training:
-    updates, memory = optimizer.update(gradient, state.optimizer, state.model)
-    if trainable is not None:
-        mask = trainable(state.model)
-        updates = jax.tree.map(lambda keep, part: jax.tree.map(lambda u: jnp.where(keep, u, 0), part), mask, updates)
-    model = optax.apply_updates(state.model, updates)
-    return state._replace(model=model, optimizer=memory, gradient=jax.tree.map(jnp.zeros_like, state.gradient))
+        gradient_training(**supervised(task, batch=64, supervision="chain"), model=..., optimizer=..., steps=...)
+    """
+
+    def lesson(trial, key):
+        chosen = task if isinstance(task, Task) else task(trial)
+        example = chosen.sample(role(key, "example"))
+        if isinstance(chosen, SequenceTask):
+            return chosen.sentence(example, supervision, role(key, "sentence"))
+        if isinstance(chosen, VectorTask) and supervision == ANSWER:
+            return chosen.inputs(example), chosen.answer(example)
+        raise ValueError(f"{type(chosen).__name__} tells no sentences, so it has no supervision={supervision}")
+
+    def one(model, lesson) -> Float[Array, ""]:
+        if isinstance(lesson, Sentence):
+            return sentence_loss(model(lesson.tokens), lesson)
+        inputs, answer = lesson
+        return 0.5 * jnp.sum((model(inputs)[-1] - answer) ** 2)
+
+    return {
+        "batch": fresh(lesson, batch),
+        "loss": lambda trial, model, lessons, key: jnp.mean(jax.vmap(partial(one, model))(lessons)),
+    }
 
 
 def finite(sample: Sampler, samples: int, seed: int = 0) -> Sampler:
@@ -152,8 +136,4 @@ def curriculum(samplers: Mapping[str, Sampler], **common: Any) -> list[Stage]:
 
 def self_training(samplers: Mapping[str, Sampler], annotate: Callable[[Any, Any], Any], **common: Any) -> list[Stage]:
     """Stages whose labels come from the model as it was when the stage began: annotate(model, example) -> example."""
-
-    def labelled(sample: Sampler) -> Sampler:
-        return lambda key, annotator: annotate(annotator, sample(key))
-
-    return [online(name=name, sample=labelled(sample), annotated=True, **common) for name, sample in samplers.items()]
+    return [online(name=name, sample=sample, annotate=annotate, **common) for name, sample in samplers.items()]

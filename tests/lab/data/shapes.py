@@ -8,7 +8,7 @@ SHAPES = [
     ("composition", {"blocks": 3, "alphabet": 4, "cyclic": False, "moved": 1, "tell": True, "hops": (3,)}),
     ("composition", {"blocks": 2, "hops": (5, 1), "allow_repeats": True}),
     ("parity_chain", {}),
-    ("parity_chain", {"inputs": 70, "size": 7, "absorbed": 3, "order": "random", "noise": 0.25}),
+    ("parity_chain", {"bits": 70, "size": 7, "absorbed": 3, "order": "random", "noise": 0.25}),
     ("parity_chain", {"layout": "authors", "tell": True, "secret": (9, 2, 5, 0), "order": "given"}),
     ("parity_tree", {}),
     ("parity_tree", {"bits": 20, "size": 5, "tree": "chain", "tell": True}),

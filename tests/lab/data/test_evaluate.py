@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import stairwise as sw
-from stairwise.lab.config import ConfigError, update
+from stairwise.config import ConfigError, update
 from stairwise.lab.data.evaluate import Exam, few_shots, worked
-from stairwise.lab.data.request import Request
+from stairwise.lab.data.request import DataRequest
 from stairwise.lab.registry import task
 from tests.lab.data.shapes import NAMES, SHAPES
 
@@ -24,7 +24,7 @@ def oracle(name, options, slip=None):
     """Answers by the task's oracle; `slip` changes the list of its steps."""
     found = task(name)
     config = update(found.Config(), options)
-    drawn = Request.of(name, options, 1, split="test").source.drawn
+    drawn = DataRequest.of(name, options, 1, split="test").source.drawn
 
     def answer(prompt):
         steps, last = found.solve(config, drawn, question(prompt))
@@ -102,7 +102,7 @@ def test_a_mixture_of_hops_is_a_row_a_hop():
 
 def test_examples_come_from_the_training_split_and_are_worked_as_asked():
     for cot in (True, False):
-        request = Request.of("lego", {}, 5, split="test", cot=cot)
+        request = DataRequest.of("lego", {}, 5, split="test", cot=cot)
         before = few_shots(request, 3)
         train = list(sw.data("lego", 3, cot=cot))
         assert before.count("Q: ") == 3
@@ -133,7 +133,7 @@ def test_a_bad_exam_is_refused_in_one_line_before_anything_is_asked(more, words)
 
 def test_more_solved_examples_than_there_are_are_refused_before_a_model_is_loaded():
     with pytest.raises(ConfigError, match=r"^shots=300 must be at most 204, the examples of split=train$"):
-        Exam.of("parity_chain", {"inputs": 8}, n=5, shots=300)
+        Exam.of("parity_chain", {"bits": 8}, n=5, shots=300)
 
 
 # --- token ids to logits ----------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_more_solved_examples_than_there_are_are_refused_before_a_model_is_loade
 def test_logits_that_know_the_sequences_score_one_and_shifted_ones_do_not(name, options):
     options = options | ({"hops": options["hops"][:1]} if "hops" in options else {})
     for cot in (True, False):
-        request = Request.of(name, options, 20, split="test", cot=cot)
+        request = DataRequest.of(name, options, 20, split="test", cot=cot)
         true = np.concatenate([block.columns["tokens"] for block in request.blocks()]).astype(int)
         vocabulary = len(request.source.vocabulary)
 
@@ -165,7 +165,7 @@ def test_the_attention_of_theorem_5_answers_every_node_when_it_looks_at_its_chil
     from stairwise.tasks.parity import Parity
 
     options = {"bits": 20, "size": 5}
-    secret = Request.of("parity_tree", options, 1).source.drawn["secret"]
+    secret = DataRequest.of("parity_tree", options, 1).source.drawn["secret"]
     tree = Parity(20, tuple(secret)).decomposition
     model = PositionalAttention(20.0 * tree.is_child().astype(jnp.float32), tree)
 

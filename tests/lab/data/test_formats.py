@@ -13,12 +13,12 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.lab.data import formats
 from stairwise.lab.data.check import problem_with
 from stairwise.lab.data.formats import WRITERS, read_header, write
-from stairwise.lab.data.request import Request
-from stairwise.lab.files import StoreError
+from stairwise.lab.data.request import DataRequest
+from stairwise.lab.store.files import StoreError
 from tests.lab.data.shapes import NAMES, SHAPES
 
 
@@ -28,7 +28,7 @@ def requests():
     made = {}
     for (task, options), name in zip(SHAPES, NAMES, strict=True):
         for cot in (True, False):
-            made[name, cot] = Request.of(task, options, 30, seed=7, cot=cot)
+            made[name, cot] = DataRequest.of(task, options, 30, seed=7, cot=cot)
     return made
 
 
@@ -68,16 +68,16 @@ def test_what_is_written_is_read_back_by_json_pyarrow_numpy_and_safetensors(requ
 @pytest.mark.parametrize("format", WRITERS)
 def test_a_header_makes_the_same_bytes_again(tmp_path, format):
     options = {"hops": (1, 3), "cyclic": False, "alphabet": 6, "moved": 2}
-    write(Request.of("composition", options, 500, seed=11, split="val", cot=False), format, tmp_path / "first")
+    write(DataRequest.of("composition", options, 500, seed=11, split="val", cot=False), format, tmp_path / "first")
     header = read_header(tmp_path / "first")
     assert (header["format"], header["seed"], header["split"], header["n"]) == (format, 11, "val", 500)
-    write(Request.from_header(header), header["format"], tmp_path / "again")
+    write(DataRequest.from_header(header), header["format"], tmp_path / "again")
     assert (tmp_path / "first").read_bytes() == (tmp_path / "again").read_bytes()
 
 
 @pytest.mark.parametrize("format", WRITERS)
 def test_a_file_of_many_blocks_has_every_record_once(tmp_path, format, monkeypatch):
-    request = Request.of("lego", {}, 100)
+    request = DataRequest.of("lego", {}, 100)
     write(request, format, tmp_path / "whole")
     monkeypatch.setattr("stairwise.lab.data.request.MOST_ROWS", 7)
     write(request, format, tmp_path / "blocks")
@@ -97,7 +97,7 @@ def test_a_run_that_is_broken_off_leaves_the_old_file_and_nothing_else(tmp_path,
         raise InterruptedError
 
     with pytest.raises(Exception, match="write"):
-        write(Request.of("lego", {}, 100), format, path, stop)
+        write(DataRequest.of("lego", {}, 100), format, path, stop)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -111,7 +111,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path):
     found = []
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
     reader.start()
-    write(Request.of("lego", {}, 3), "jsonl", pipe)
+    write(DataRequest.of("lego", {}, 3), "jsonl", pipe)
     reader.join()
     assert found[0].count(b"\n") == 4
     assert pipe.is_fifo()
@@ -226,20 +226,20 @@ def test_a_hostile_file_is_refused_in_one_line_and_little_memory(tmp_path, conte
     ],
 )
 def test_a_header_of_wrong_types_is_refused_by_field(field, value, words):
-    header = Request.of("lego", {}, 3).header("jsonl")
+    header = DataRequest.of("lego", {}, 3).header("jsonl")
     with pytest.raises(ConfigError) as refused:
-        Request.from_header(header | {field: value})
+        DataRequest.from_header(header | {field: value})
     assert str(refused.value).startswith(words)
 
 
 def test_a_header_of_another_version_or_of_a_task_that_is_gone_is_refused():
-    header = Request.of("lego", {}, 3).header("jsonl")
+    header = DataRequest.of("lego", {}, 3).header("jsonl")
     with pytest.raises(ConfigError, match="at version 0 when the file was made and is at 1"):
-        Request.from_header(header | {"task_version": 0})
+        DataRequest.from_header(header | {"task_version": 0})
     with pytest.raises(ConfigError, match="unknown task of lego"):
-        Request.from_header(header | {"task": "lego/other"})
+        DataRequest.from_header(header | {"task": "lego/other"})
     with pytest.raises(ConfigError, match="the header has no options"):
-        Request.from_header({name: value for name, value in header.items() if name != "options"})
+        DataRequest.from_header({name: value for name, value in header.items() if name != "options"})
 
 
 def test_nested_arrays_are_the_json_that_python_writes():

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stairwise as sw
-from stairwise.lab.config import ConfigError, leaves
+from stairwise.config import ConfigError, leaves
 from stairwise.lab.data.check import problem_with
-from stairwise.lab.data.request import Request
+from stairwise.lab.data.request import DataRequest
 from stairwise.lab.registry import task
+from stairwise.papers.composition.task import Example
+from stairwise.papers.lego.task import Chain
 from stairwise.tasks.enumeration import SPLITS
 from tests.lab.data.shapes import NAMES, SHAPES
 
@@ -27,7 +29,7 @@ def records(request):
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32 - 1), st.sampled_from(list(SPLITS)), st.booleans())
 def test_every_record_is_what_its_oracle_says(shape, seed, split, cot):
     task, options = shape
-    request = Request.of(task, options, 30, seed=seed, split=split, cot=cot)
+    request = DataRequest.of(task, options, 30, seed=seed, split=split, cot=cot)
     header, found = request.header("jsonl"), records(request)
     assert [problem_with(header, record) for record in found] == [None] * 30
     assert all(("steps" in record) == ("step_values" in record) == cot for record in found)
@@ -36,7 +38,7 @@ def test_every_record_is_what_its_oracle_says(shape, seed, split, cot):
 
 @pytest.mark.parametrize(("task", "options"), SHAPES, ids=NAMES)
 def test_an_oracle_sees_a_wrong_answer_and_a_wrong_step(task, options):
-    request = Request.of(task, options, 1, split="test")
+    request = DataRequest.of(task, options, 1, split="test")
     header, (record,) = request.header("jsonl"), records(request)
     for name in ("answer_value", "step_values"):
         changed = np.array(record[name]) + 1
@@ -62,14 +64,14 @@ def test_splits_share_no_prompt_whatever_the_seeds(task, options):
 
 def test_a_split_is_used_up_exactly_and_no_further():
     held = 2**8 // 10 * 8 + 4  # 204 of 256
-    found = {tuple(record["bits"]) for record in sw.data("parity_chain", held, inputs=8, size=2)}
+    found = {tuple(record["bits"]) for record in sw.data("parity_chain", held, bits=8, size=2)}
     assert len(found) == held
     with pytest.raises(ConfigError, match=r"n=205 must be at most 204: split=train has that many of the 256"):
-        sw.data("parity_chain", held + 1, inputs=8, size=2)
+        sw.data("parity_chain", held + 1, bits=8, size=2)
 
 
 def test_blocks_and_shards_change_no_record():
-    request = Request.of("composition", {"hops": (1, 2)}, 100)
+    request = DataRequest.of("composition", {"hops": (1, 2)}, 100)
     whole = records(request)
     for shards in (2, 3, 7):
         parts = [
@@ -82,10 +84,10 @@ def test_blocks_and_shards_change_no_record():
 
 
 def test_label_noise_is_as_frequent_as_asked_and_only_in_training():
-    noisy = Request.of("parity_chain", {"noise": 0.25, "size": 4}, 5000)
+    noisy = DataRequest.of("parity_chain", {"noise": 0.25, "size": 4}, 5000)
     wrong = np.concatenate([block.columns["wrong"] for block in noisy.blocks()])
     assert abs(wrong.mean() - 0.25) < 4 * (0.25 * 0.75 / wrong.size) ** 0.5
-    assert "wrong" not in next(Request.of("parity_chain", {"noise": 0.25}, 5, split="test").blocks()).columns
+    assert "wrong" not in next(DataRequest.of("parity_chain", {"noise": 0.25}, 5, split="test").blocks()).columns
 
 
 # --- the papers' own code ---------------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def test_label_noise_is_as_frequent_as_asked_and_only_in_training():
 def test_lego_sentences_are_the_clauses_of_the_paper():
     from stairwise.papers.lego.task import Chain, lego
 
-    block = next(Request.of("lego", {"action": "S3", "length": 4}, 50).blocks())
+    block = next(DataRequest.of("lego", {"action": "S3", "length": 4}, 50).blocks())
     task = lego("S3", variables=24, length=4)
     values = np.concatenate([block.columns["start_value"][:, None], block.columns["step_values"]], axis=1)
     chain = Chain(
@@ -108,7 +110,7 @@ def test_lego_sentences_are_the_clauses_of_the_paper():
 def test_composition_steps_are_the_hops_of_the_paper_with_the_same_hidden_permutations():
     from stairwise.papers.composition.task import composition
 
-    request = Request.of("composition", {"hops": (4,), "moved": 2}, 50, seed=3)
+    request = DataRequest.of("composition", {"hops": (4,), "moved": 2}, 50, seed=3)
     columns = next(request.blocks()).columns
     hidden = np.array(request.source.drawn["hidden"], dtype=np.int32)
     assert (hidden != np.arange(5)).any(axis=1).sum() <= 2
@@ -123,7 +125,7 @@ def test_composition_steps_are_the_hops_of_the_paper_with_the_same_hidden_permut
 def test_parity_chains_are_the_sequences_of_the_paper(layout, cot):
     from stairwise.papers.parity_cot.task import problem_of
 
-    request = Request.of("parity_chain", {"layout": layout, "order": "random", "absorbed": 1}, 50, seed=5, cot=cot)
+    request = DataRequest.of("parity_chain", {"layout": layout, "order": "random", "absorbed": 1}, 50, seed=5, cot=cot)
     columns = next(request.blocks()).columns
     problem = problem_of(request.config.task(cot=cot), 5)
     tokens = jax.vmap(problem.tokens)(jnp.asarray(columns["bits"], dtype=jnp.int8))
@@ -137,7 +139,7 @@ def test_parity_chains_are_the_sequences_of_the_paper(layout, cot):
 def test_parity_trees_are_the_products_of_the_paper(tree):
     from stairwise.tasks.parity import Parity
 
-    request = Request.of("parity_tree", {"bits": 20, "size": 5, "tree": tree}, 50)
+    request = DataRequest.of("parity_tree", {"bits": 20, "size": 5, "tree": tree}, 50)
     columns = next(request.blocks()).columns
     task = Parity(20, tuple(request.source.drawn["secret"]), tree)
     tokens = jax.vmap(task.tokens)(jnp.asarray(columns["bits"], dtype=jnp.int8))
@@ -148,7 +150,7 @@ def test_parity_trees_are_the_products_of_the_paper(tree):
 def test_selection_averages_are_the_papers_answers_and_its_entries_have_unit_second_moment():
     from stairwise.papers.selection.task import Selection, SparseSelection
 
-    request = Request.of("selection", {"length": 9, "sparsity": 4, "width": 3}, 2000)
+    request = DataRequest.of("selection", {"length": 9, "sparsity": 4, "width": 3}, 2000)
     columns = next(request.blocks()).columns
     inputs = jnp.asarray(columns["inputs"] / 1000, dtype=jnp.float32)
     task = SparseSelection(9, 4, 3)
@@ -161,6 +163,43 @@ def test_selection_averages_are_the_papers_answers_and_its_entries_have_unit_sec
         levels = quantiles(law, 4)
         assert len(np.unique(levels)) == 10**4
         assert (levels == -levels[::-1]).all()
+
+
+def told_in_values(name, columns):
+    """Steps and answers as the task tells them: LEGO in clauses of five tokens, the value last."""
+    if name != "lego":
+        return columns["step_values"] if name != "parity_tree" else (1 - columns["step_values"]) // 2
+    clauses = columns["tokens"].reshape(len(columns["tokens"]), -1, 5)
+    return clauses[:, -columns["step_values"].shape[1] :]
+
+
+EXAMPLES = {
+    "lego": lambda c: Chain(c["variables"], c["actions"], np.c_[c["start_value"], c["step_values"]]),
+    "composition": lambda c: Example(c["sequence"], (c["query"] @ [5, 1]).astype(np.int32), c["answer_value"]),
+    "parity_chain": lambda c: c["bits"].astype(np.int8),
+    "parity_tree": lambda c: ((1 - c["bits"]) // 2).astype(np.int8),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_data_are_examples_of_the_task_that_models_train_on(name):
+    found = sw.task(name, seed=4)
+    columns = next(DataRequest.of(name, {}, 20, seed=4).blocks()).columns
+    examples = jax.tree.map(lambda part: jnp.asarray(part, dtype=part.dtype), EXAMPLES[name](columns))
+    wanted = told_in_values(name, columns)
+    assert (jax.vmap(found.chain)(examples) == wanted).all()
+    assert (jax.vmap(found.answer)(examples) == wanted[:, -1]).all()
+    assert found.difficulty.field == task(name).difficulty
+
+
+def test_what_a_task_cannot_be_is_refused():
+    for name, options, words in [
+        ("parity_chain", {"absorbed": 2}, "absorbed=2 must be 1"),
+        ("composition", {"hops": (1, 2)}, "hops=1,2 must be one number"),
+        ("lego", {"distractors": 1, "length": 3}, "distractors=1 must be 0"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            sw.task(name, **options)
 
 
 # --- any options ------------------------------------------------------------------------------------------------------
@@ -182,7 +221,7 @@ VALUES = st.one_of(
 def test_any_options_are_either_taken_or_refused_in_one_line(draw, name, n):
     options = draw.draw(st.dictionaries(st.sampled_from(FIELDS[name]), VALUES, max_size=3))
     try:
-        request = Request.of(name, options, n)
+        request = DataRequest.of(name, options, n)
     except ConfigError as error:
         refused = str(error)
     else:

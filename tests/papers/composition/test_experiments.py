@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 
 def test_the_first_layers_signal_has_the_sign_that_the_value_matrix_predicts():
     values = Values(free=True, scale=0.0, noise=1.0)
-    config = Descent(task=Task(4, 4), stages=1, values=values, samples=32_768, block=4096, rate=3e4, test_sequences=2)
+    config = Descent(
+        task=Task(4, 4), stages=1, values=values, samples=32_768, block=4096, learning_rate=3e4, test_examples=2
+    )
     found = run(train.descent, config)
     predicted = signs(found.arrays["exact/value1"], 4)
     gradient = found.arrays["exact/key_query1"][0, 0].reshape(4, 4, 4, 4)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.composition import integer, rules, train
 from stairwise.papers.composition.config import Descent, Task
 from stairwise.papers.composition.constructions import any_blocks
@@ -64,7 +64,7 @@ def test_counts_give_the_gradients_of_autodiff_where_the_layers_below_are_satura
             assert np.abs(counted - differentiated).max() < 1e-14
 
 
-TINY = Descent(task=Task(2, 3), samples=4096, block=1024, rate=5e3, test_sequences=4, guard_sequences=4)
+TINY = Descent(task=Task(2, 3), samples=4096, block=1024, learning_rate=5e3, test_examples=4, guard_sequences=4)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_both_paths_of_algorithm_1_find_the_same_weights(tiny_programs):
 
 
 def test_the_guard_hands_over_to_autodiff_where_a_layer_below_leaks(tiny_programs):
-    found, plain = both_paths(tiny_programs, replace(TINY, rate=50.0))
+    found, plain = both_paths(tiny_programs, replace(TINY, learning_rate=50.0))
     taken = {stage: value for stage, name, value in zip(found.stage, found.name, found.value, strict=True)
              if name == "steps taken"}  # fmt: skip
     # the first layer has nothing below; its readout already builds on it

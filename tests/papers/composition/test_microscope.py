@@ -9,7 +9,7 @@ from stairwise.papers.composition.microscope import attention
 from tests.papers.records import HandMade
 from tests.trials import run
 
-CONFIG = Descent(task=Task(2, 3), samples=4096, block=2048, rate=3e4, test_sequences=2)
+CONFIG = Descent(task=Task(2, 3), samples=4096, block=2048, learning_rate=3e4, test_examples=2)
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.papers.composition import plan
-from stairwise.papers.composition.config import Descent, Encoder, Hardness, Task, Values
+from stairwise.papers.composition.config import Descent, Encoder, Hardness, Model, Task, Values
 from stairwise.papers.composition.task import composition, draw_hidden, ideal_attention, ideal_stream, token_form
 from stairwise.tasks.permutations import all_permutations, first_that_is_none, inverse, uniform_permutations
 from tests.reference import composition as reference
@@ -110,7 +110,7 @@ REFUSED = {
     r"blocks=6 must be a power of two unless any_blocks is set": lambda: Task(6, 3),
     r"moved=5 must be at most blocks=4": lambda: Task(4, 3, moved=5),
     r"hops=8 must be at most task.blocks=4 unless allow_repeats is set": lambda: Encoder(hops=(1, 8)),
-    r"width=10 must be a multiple of heads=4": lambda: Encoder(width=10, heads=4),
+    r"width=10 must be a multiple of heads=4": lambda: Encoder(model=Model(width=10, heads=4)),
     r"samples=100 must be a multiple of block=64": lambda: Descent(samples=100, block=64),
     r"stages=5 must be at most layers=4": lambda: Descent(stages=5),
     r"path=integer must be exact where algorithm=mixture": lambda: Descent(path="integer", algorithm="mixture"),

@@ -97,7 +97,8 @@ def test_the_margin_is_the_least_over_all_queries_and_keys(fixed, layer):
 def test_no_hidden_tuple_has_a_margin_below_one(seed):
     hidden = np.array([np.random.default_rng([seed, i]).permutation(5) for i in range(4)])
     for layer in (1, 2, 3):
-        assert population.smallest_margin(hidden, layer) >= 1
+        margins = [population.population_margin(5, int(fixed), layer) for fixed in population.fixed_points(hidden)]
+        assert min(margins) >= 1
 
 
 def test_the_identity_value_block_leaves_the_signal_alone():

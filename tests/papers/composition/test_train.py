@@ -18,7 +18,7 @@ from tests.trials import run
 
 pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
 
-SMALL = Descent(task=Task(4, 4), samples=8192, block=1024, rate=3e4, test_sequences=20, guard_sequences=16)
+SMALL = Descent(task=Task(4, 4), samples=8192, block=1024, learning_rate=3e4, test_examples=20, guard_sequences=16)
 
 
 def outcome(config, seed=0):
@@ -77,7 +77,12 @@ def test_a_block_in_pieces_adds_up_to_the_block():
 def test_algorithm_1_learns_three_blocks_with_an_accumulating_layer():
     found = outcome(
         Descent(
-            task=Task(3, 5, any_blocks=True), path="integer", samples=32_768, block=4096, rate=1e5, test_sequences=20
+            task=Task(3, 5, any_blocks=True),
+            path="integer",
+            samples=32_768,
+            block=4096,
+            learning_rate=1e5,
+            test_examples=20,
         )
     )
     assert [found.last(f"exact match {hops}") for hops in ("1 hop", "2 hops", "3 hops")] == [1, 1, 1]

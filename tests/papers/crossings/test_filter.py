@@ -5,16 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, update
-from stairwise.papers.crossings import PAPER, filter
+from stairwise.config import ConfigError, structure, update
+from stairwise.papers.crossings import PAPER
 from stairwise.papers.crossings.filter import EXPERIMENT, Filtered, runs, train
 from stairwise.papers.crossings.filter.config import kept_share, right_share
 from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.evaluate import VALUE
 from stairwise.papers.lego.rollout import roll_out
-from stairwise.papers.lego.train import batch_loss, make_decoder, make_task, weights
+from stairwise.papers.lego.train import WEIGHTS, Batch, batch_loss, make_decoder, make_task
+from stairwise.train.leaves import named_leaves
 from tests.helpers import assert_close
+from tests.papers.crossings import judged
 from tests.papers.records import HandMade
 from tests.trials import running
 
@@ -57,25 +59,31 @@ def test_tellings_agree_and_are_right_as_often_as_the_formulas_say(tellings):
 def test_training_draws_from_the_kept_chains_alone_and_stands_still_where_there_are_none():
     base = Practical(Task("S3", 6, 2), Shape(width=8), test_lengths=(2, 4), keep_weights=True)
     rates = {"learning_rate": 1e-3, "final_rate": 1.0}
-    config = Filtered(base=base, length=4, pool=6, batch=3, steps=5, noise=0.0, systematic=False, filter=True, **rates)
+    config = Filtered(
+        base=base, length=4, samples=6, batch=3, steps=5, noise=0.0, systematic=False, filter=True, **rates
+    )
     trial, key, zero = running(config, seed=2), jax.random.key(3), jnp.int32(0)
+
+    (stage,) = train.training(structure(config))
 
     @jax.jit
     def run():
         model = make_decoder(base, jax.random.key(0))
-        kept = {f"train/{name}": leaf for name, leaf in weights(model).items()}
-        state = train.init(TASK, trial, {"base": kept}, key)
+        kept = {f"train/{name}": leaf for name, leaf in named_leaves(model, WEIGHTS).items()}
+        state = stage.init(trial, {"base": kept}, key)
         chain = TASK.sample(jax.random.fold_in(train.pool_key(trial), 4))
         own = roll_out(model, TASK.predicates(chain), TASK.answers(chain)[0], 4)
-        only = state._replace(kept=jnp.arange(6) == 4)
-        alone = batch_loss(base, key, TASK.bootstrapped(chain, own)[None], model)
-        none = train.tick(TASK, trial, state._replace(kept=jnp.zeros(6, dtype=bool)), key, zero)
-        return model, state, own, train.tick(TASK, trial, only, key, zero), alone, none
+        alone = batch_loss(base, model, Batch(TASK.bootstrapped(chain, own)[None], None))
+
+        def after(kept):
+            return stage.tick(trial, state._replace(aux=state.aux._replace(kept=kept)), key, zero)
+
+        return model, state, own, after(jnp.arange(6) == 4), alone, after(jnp.zeros(6, dtype=bool))
 
     model, state, own, moved, alone, none = run()
-    np.testing.assert_array_equal(state.learner.labels[4], own)
-    assert_close(moved.learner.loss, alone, 1e-5)
-    for still, before in zip(jax.tree.leaves(none.learner.model), jax.tree.leaves(model), strict=True):
+    np.testing.assert_array_equal(state.aux.answers[4], own)
+    assert_close(moved.loss, alone, 1e-5)
+    for still, before in zip(jax.tree.leaves(none.model), jax.tree.leaves(model), strict=True):
         np.testing.assert_array_equal(still, before)
 
 
@@ -105,18 +113,18 @@ def record(noise: float, systematic: bool, filtered: bool, after: float, **more:
 
 def test_hypotheses_are_judged_by_medians_at_the_next_length():
     pair = [record(0.2, False, False, 0.5), record(0.2, False, True, 0.7)]
-    assert filter.the_filter_helps(pair).measured == pytest.approx(0.2)
-    assert filter.the_filter_helps(pair[:1]).status == "not-reproduced"  # no pair, no gain
+    assert judged("filter-helps", pair).measured == pytest.approx(0.2)
+    assert judged("filter-helps", pair[:1]).status == "skipped"  # no pair, no gain
     same = [record(0.2, True, False, 0.5), record(0.2, True, True, 0.52)]
-    assert filter.systematic_errors_pass(same).status == "holds"
-    assert filter.mild_noise_does_no_harm([record(0.05, False, False, 0.85)]).status == "not-reproduced"
-    assert filter.mild_noise_does_no_harm([record(0.05, False, False, 0.89)]).status == "holds"
+    assert judged("filter-systematic", same).status == "holds"
+    assert judged("filter-mild", [record(0.05, False, False, 0.85)]).status == "not-reproduced"
+    assert judged("filter-mild", [record(0.05, False, False, 0.89)]).status == "holds"
 
 
 def test_shares_are_compared_with_the_formula_where_enough_chains_are_kept():
     share, right = kept_share(0.1, 4, 10), right_share(0.1, 4, 10)
     near = record(0.1, False, True, 0.9, kept=share + 0.01, **{"label exact": right - 0.02})
-    assert filter.labels_follow_the_formula([near]).measured == pytest.approx(0.02)
+    assert judged("filter-labels", [near]).measured == pytest.approx(0.02)
     far = record(0.4, False, True, 0.9, kept=0.0, **{"label exact": 0.0})
-    assert filter.labels_follow_the_formula([far]).status == "holds"  # nothing kept, as the formula says
+    assert judged("filter-labels", [far]).status == "holds"  # nothing kept, as the formula says
     assert [row["p"] for row in runs.table([near, far])] == [0.1, 0.4]

@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, update
-from stairwise.papers.crossings import positions
+from stairwise.config import ConfigError, update
 from stairwise.papers.crossings.positions import EXPERIMENT, Told, kind, train
 from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.train import make_task
 from tests.helpers import assert_close
+from tests.papers.crossings import judged
 from tests.papers.records import HandMade
 from tests.trials import run, running
 
@@ -79,8 +79,8 @@ def test_bad_configs_are_refused_by_name():
 
 
 def test_a_decoder_learns_to_ignore_codes_that_are_never_the_same():
-    changes = {"lego.model.width": 32, "lego.lessons.steps": 500, "lego.lessons.learning_rate": 5e-3, "places": "any"}
-    config = update(SMALL, changes | {"lego.lessons.batch": 32, "lego.test_sequences": 100})
+    changes = {"lego.model.width": 32, "lego.steps": 500, "lego.learning_rate": 5e-3, "places": "any"}
+    config = update(SMALL, changes | {"lego.batch": 32, "lego.test_examples": 100})
     outcome = run(train.training, config)
     assert outcome.last("exact 2") >= 0.9
     assert outcome.last("exact 4") >= 0.5
@@ -100,11 +100,11 @@ def records(**exact: float) -> list[HandMade]:
 
 def test_hypotheses_are_judged_by_medians_at_twice_the_length():
     perfect = records()
-    assert positions.fresh_codes_carry(perfect).status == "holds"
-    assert positions.fresh_codes_carry(records(arm7=0.8)).status == "not-reproduced"
-    assert positions.fresh_every_step_is_enough(records(arm6=0.5)).measured == pytest.approx(0.5)
-    assert positions.a_fixed_draw_fails(perfect).status == "not-reproduced"
-    assert positions.a_fixed_draw_fails(records(arm1=0.1, arm4=0.0)).status == "holds"
-    assert positions.coverage_is_what_helps(records(arm8=0.95)).status == "holds"
-    assert positions.nothing_beats_no_positions(records(arm0=0.9)).status == "not-reproduced"
-    assert positions.nothing_beats_no_positions(perfect[1:]).status == "reported"
+    assert judged("positions-fresh", perfect).status == "holds"
+    assert judged("positions-fresh", records(arm7=0.8)).status == "not-reproduced"
+    assert judged("positions-step", records(arm6=0.5)).measured == pytest.approx(0.5)
+    assert judged("positions-fixed", perfect).status == "not-reproduced"
+    assert judged("positions-fixed", records(arm1=0.1, arm4=0.0)).status == "holds"
+    assert judged("positions-coverage", records(arm8=0.95)).status == "holds"
+    assert judged("positions-best", records(arm0=0.9)).status == "not-reproduced"
+    assert judged("positions-best", perfect[1:]).status == "skipped"

@@ -8,16 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, update
+from stairwise.config import ConfigError, update
 from stairwise.papers.composition.config import Task as CompositionTask
 from stairwise.papers.composition.train import task_of
-from stairwise.papers.crossings import chains, repetition
+from stairwise.papers.crossings import chains
 from stairwise.papers.crossings.repetition import EXPERIMENT, Repeated, runs, train
 from stairwise.papers.lego.config.task import Task as LegoTask
 from stairwise.papers.lego.train import make_task
 from stairwise.papers.parity_cot.config.task import Task as ParityTask
 from stairwise.papers.parity_cot.config.training import Decoder
-from tests.helpers import assert_close
+from stairwise.train.gradient import pool
+from tests.papers.crossings import judged
 from tests.papers.records import HandMade
 from tests.trials import running
 
@@ -28,7 +29,7 @@ KEY = jax.random.key(1)
 
 
 def test_the_chain_of_a_parity_ends_in_the_sum_of_its_secret_bits():
-    prompt, answers = chains.parity(ParityTask(inputs=6, size=3, secret=(0, 2, 5)), TRIAL)(KEY)
+    prompt, answers = chains.parity(ParityTask(bits=6, size=3, secret=(0, 2, 5)), TRIAL)(KEY)
     bits = np.asarray(prompt[:6])
     assert prompt[6] == 0
     np.testing.assert_array_equal(answers, np.cumsum(bits[[0, 2, 5]]) % 2)
@@ -62,38 +63,28 @@ def test_a_lesson_asks_for_every_answer_in_view_of_those_before_or_for_the_last_
 
 def test_a_pool_of_one_trains_on_one_example_and_fresh_data_begin_with_it():
     config = Repeated(
-        task="lego", every_step=True, lego=LegoTask("C3", 4, 2), decoder=Decoder(width=8, heads=1), batch=3, pool=1
+        task="lego", every_step=True, lego=LegoTask("C3", 4, 2), model=Decoder(width=8, heads=1), batch=3, samples=1
     )
-    trial, without_pool = running(config, seed=5), running(replace(config, pool=0), seed=5)
+    trial, without_pool = running(config, seed=5), running(replace(config, samples=0), seed=5)
 
-    @jax.jit
-    def losses():
-        model = train.initial(trial)
-        first = train.examples(trial, "pool", jnp.zeros(1, dtype=jnp.int32))
-        fresh = train.examples(trial, "pool", jnp.arange(3, dtype=jnp.int32))
-        zero = jnp.int32(0)
-        repeated = train.batch_loss(trial, model, zero)
-        new = train.batch_loss(without_pool, model, zero)
-        return repeated, chains.loss(model, first), new, chains.loss(model, fresh)
-
-    repeated, one, new, three = losses()
-    assert_close(repeated, one, 1e-6)
-    assert_close(new, three, 1e-6)
-    assert float(new) != float(repeated)
+    draw = pool(train.example, 3, lambda own: own.samples)
+    repeated, fresh = (draw(one, None, None, jax.random.key(0), jnp.int32(0)) for one in (trial, without_pool))
+    assert (repeated.tokens == fresh.tokens[0]).all()
+    assert len(np.unique(fresh.tokens, axis=0)) == 3
 
 
 def test_bad_configs_are_refused_by_name():
-    with pytest.raises(ConfigError, match=r"decoder\.dropout=0\.1 must be 0"):
-        update(Repeated(), {"decoder.dropout": 0.1})
+    with pytest.raises(ConfigError, match=r"model\.dropout=0\.1 must be 0"):
+        update(Repeated(), {"model.dropout": 0.1})
     with pytest.raises(ConfigError, match="must be below"):
-        update(Repeated(), {"looks": 10**6, "look": 10**6})
+        update(Repeated(), {"looks": 10**6, "measure_every": 10**6})
 
 
 # --- judging ----------------------------------------------------------------------------------------------------------
 
 
 def record(task: str, every_step: bool, pool: int, hit: int) -> HandMade:
-    config = update(EXPERIMENT.presets["quick"].config, {"task": task, "every_step": every_step, "pool": pool})
+    config = update(EXPERIMENT.presets["quick"].config, {"task": task, "every_step": every_step, "samples": pool})
     return HandMade(config, measured={"hit": ([1], [hit])})
 
 
@@ -114,11 +105,11 @@ def test_runs_that_spent_their_budget_are_censored_and_samples_are_those_of_the_
 def test_hypotheses_are_judged_by_medians_of_steps():
     sooner, later = {250: (2, 2), 0: (5, -1)}, {250: (-1, -1), 0: (2, 2)}
     both = cell("parity", False, sooner) + cell("lego", False, sooner) + cell("composition", False, later)
-    assert repetition.repetition_helps_without_steps(both).status == "holds"
-    assert repetition.repetition_helps_without_steps(both[4:]).status == "not-reproduced"
+    assert judged("repetition-answer", both).status == "holds"
+    assert judged("repetition-answer", both[4:]).status == "not-reproduced"
     equal, ahead = {250: (5, 5), 0: (5, 5)}, {250: (2, 2), 0: (5, 5)}
-    assert repetition.repetition_does_not_help_with_steps(cell("lego", True, equal)).status == "holds"
-    assert repetition.repetition_does_not_help_with_steps(cell("lego", True, ahead)).measured == pytest.approx(0.4)
-    assert repetition.repetition_does_not_help_with_steps(cell("lego", True, later)).status == "reported"
-    assert repetition.repetition_saves_samples(cell("lego", True, equal)).measured == pytest.approx(5 * 50 * 32 / 250)
-    assert repetition.repetition_saves_samples(cell("lego", True, later)).status == "not-reproduced"
+    assert judged("repetition-steps", cell("lego", True, equal)).status == "holds"
+    assert judged("repetition-steps", cell("lego", True, ahead)).measured == pytest.approx(0.4)
+    assert judged("repetition-steps", cell("lego", True, later)).status == "reported"
+    assert judged("repetition-samples", cell("lego", True, equal)).measured == pytest.approx(5 * 50 * 32 / 250)
+    assert judged("repetition-samples", cell("lego", True, later)).status == "not-reproduced"

@@ -7,9 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError, update
 from stairwise.papers.crossings import sparsity
-from stairwise.papers.crossings.sparsity import TASKS, Watched, runs, train
+from stairwise.papers.crossings.sparsity import Watched, runs, train
+from stairwise.papers.crossings.sparsity.config import TASKS, Model
 from tests.helpers import assert_close
 from tests.papers.records import HandMade
 from tests.trials import run, running
@@ -26,7 +27,7 @@ SIZES = {
 
 
 def small(task: str) -> Watched:
-    return Watched(task=task, width=8, batch=4, test=4, look=1, looks=2, **SIZES[task])
+    return Watched(task=task, model=Model(width=8), batch=4, test_examples=4, measure_every=1, looks=2, **SIZES[task])
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -61,16 +62,16 @@ def record(task: str, sooner: str, seed: int = 0, rise: float = 0.5) -> HandMade
     early, late = np.array([0.0, 1.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 1.0])
     accuracy, entropy = (early, late) if sooner == "accuracy" else (late, early)
     series = {"accuracy": (range(4), 0.5 + rise * accuracy), "entropy": (range(4), 0.9 - 0.6 * entropy)}
-    return HandMade(replace(small(task), look=7), measured=series, seed=seed)
+    return HandMade(replace(small(task), measure_every=7), measured=series, seed=seed)
 
 
 def test_the_verdict_counts_seeds_that_learn_and_can_fall():
-    claims = {claim.id: claim.judge for claim in sparsity.LEDGER.claims}
+    claims = {claim.id: claim.judged for claim in sparsity.LEDGER.claims}
     records = [record("lego", "entropy", seed) for seed in range(3)] + [record("lego", "accuracy", 3)]
     assert claims["sparsity-lego"](records).status == "holds"
     assert claims["sparsity-lego"]([*records, record("lego", "accuracy", 4)]).status == "not-reproduced"
     assert claims["sparsity-lego"]([*records, record("lego", "accuracy", 4, rise=0.1)]).status == "holds"
-    assert claims["sparsity-selection"]([]).status == "not-reproduced"
+    assert claims["sparsity-selection"](records).status == "not-reproduced"
     found = runs.halves(records[0])
     assert (found.entropy, found.accuracy) == (pytest.approx(3.5), pytest.approx(17.5))
 
@@ -79,17 +80,17 @@ def test_the_verdict_counts_seeds_that_learn_and_can_fall():
     ("changes", "words"),
     [
         ({"parts": 20}, "parts=20 must be at most 12"),
-        ({"width": 6}, "width=6 must be a multiple of 4"),
-        ({"task": "lego", "layers": 2}, "layers=2 must be 1"),
+        ({"model.width": 6}, "width=6 must be a multiple of 4"),
+        ({"task": "lego", "model.layers": 2}, "layers=2 must be 1"),
     ],
 )
 def test_bad_sizes_are_one_line(changes, words):
     with pytest.raises(ConfigError, match=words):
-        replace(Watched(), **changes)
+        update(Watched(), changes)
 
 
 def test_one_step_parity_is_learnt_before_its_attention_is_half_sparse():
-    config = Watched(task="parity_onestep", length=8, parts=4, rate=0.05, look=5, looks=30)
+    config = Watched(task="parity_onestep", length=8, parts=4, learning_rate=0.05, measure_every=5, looks=30)
     made = HandMade.of(config, run(train.training, config))
     halves = runs.halves(made)
     assert made.final("accuracy") == 1

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.papers.crossings import supervisions
 from stairwise.papers.crossings.supervisions import SUPERVISIONS, Supervised, runs, train
 from stairwise.papers.parity_cot.config.training import Decoder
@@ -21,13 +21,13 @@ from tests.trials import run, running
 pytestmark = pytest.mark.slow  # most of them compile a network
 
 SMALL = Supervised(
-    inputs=6,
+    bits=6,
     padding=4,
-    decoder=Decoder(width=8, heads=2, std=0.5),
+    model=Decoder(width=8, heads=2, std=0.5),
     batch=16,
     look=16,
     budget=32,
-    validation=16,
+    test_examples=16,
 )
 
 
@@ -83,7 +83,7 @@ def batch(supervision: str, size: int = 3):
     @jax.jit
     def make(trial, model):
         lesson = train.lesson_of(trial)
-        return lesson, model, train.batch_of(trial, lesson, model, jnp.int32(0))
+        return lesson, model, train.batch_of(trial, lesson, model, jax.random.key(0), 0)
 
     return trial, *make(trial, decoder())
 
@@ -96,8 +96,8 @@ def test_every_supervision_sees_the_same_inputs():
 def test_held_out_inputs_are_never_trained_on():
     trial, *_ = batch("none")
     config = trial.config
-    held_out = train.inputs_at(trial, config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32))
-    trained = train.inputs_at(trial, jnp.arange(config.pool - config.validation, dtype=jnp.int32))
+    held_out = train.inputs_at(trial, config.pool - 1 - jnp.arange(config.test_examples, dtype=jnp.int32))
+    trained = train.inputs_at(trial, jnp.arange(config.pool - config.test_examples, dtype=jnp.int32))
     codes = [{tuple(row) for row in part.tolist()} for part in (held_out, trained)]
     assert not codes[0] & codes[1]
     assert len(codes[0] | codes[1]) == config.pool
@@ -138,8 +138,8 @@ def test_a_greedy_roll_out_is_what_the_dense_decoder_says_token_by_token(supervi
 
 
 def test_what_does_not_count_has_no_gradient():
-    trial, _, model, _ = batch("mixture")
-    gradient = jax.jit(jax.grad(lambda model: train.batch_loss(trial, model, jnp.int32(0))))(model)
+    trial, _, model, made = batch("mixture")
+    gradient = jax.jit(jax.grad(lambda model: train.batch_loss(trial.config, model, made)))(model)
     # the place of the padded row is read by no row that counts
     assert not np.asarray(gradient.positions.table)[6 + 3].any()
     assert np.asarray(gradient.positions.table)[6].any()
@@ -149,7 +149,7 @@ def test_what_does_not_count_has_no_gradient():
 
 
 def record(supervision: str, size: int, hit: int, rate: float = 1e-3, seed: int = 0) -> HandMade:
-    config = replace(Supervised(), supervision=supervision, size=size, rate=rate)
+    config = replace(Supervised(), supervision=supervision, size=size, learning_rate=rate)
     return HandMade(config, measured={"hit": ([0], [hit]), "accuracy": ([0], [0.5])}, seed=seed)
 
 
@@ -173,7 +173,7 @@ def test_the_reach_ends_before_the_first_size_that_is_not_learnt():
 
 
 def test_the_hypotheses_can_hold_and_can_fall():
-    claims = {claim.id: claim.judge for claim in supervisions.LEDGER.claims}
+    claims = {claim.id: claim.judged for claim in supervisions.LEDGER.claims}
     assert {id: judge(RECORDS).status for id, judge in claims.items()} == dict.fromkeys(claims, "holds")
     fallen = made_up({kind: [30, 30, 20, -1] if kind == "chain" else [5, 5, 5, 5] for kind in SUPERVISIONS[:3]})
     fallen += made_up({"mixture": [-1] * 4, "self": [5] * 4})
@@ -195,11 +195,11 @@ def test_the_rate_is_the_one_at_which_most_seeds_succeed_then_the_fastest():
     ("changes", "words"),
     [
         ({"size": 7}, "size=7 must be at most padding=6"),
-        ({"padding": 13}, "padding=13 must be at most inputs=12"),
+        ({"padding": 13}, "padding=13 must be at most bits=12"),
         ({"look": 100}, "look=100 must be a multiple of batch=128"),
         ({"budget": 1000}, "budget=1000 must be a multiple of look=1024"),
-        ({"validation": 4096}, "validation=4096 must be below"),
-        ({"decoder": Decoder(dropout=0.1)}, "dropout=0.1 must be 0"),
+        ({"test_examples": 4096}, "test_examples=4096 must be below"),
+        ({"model": Decoder(dropout=0.1)}, "dropout=0.1 must be 0"),
     ],
 )
 def test_bad_sizes_are_one_line(changes, words):
@@ -210,7 +210,7 @@ def test_bad_sizes_are_one_line(changes, words):
 def test_a_chain_is_learnt_sooner_than_the_answer_alone():
     learnt = {}
     for supervision in ("chain", "none"):
-        config = Supervised(inputs=8, padding=4, supervision=supervision, budget=16_384, validation=64)
+        config = Supervised(bits=8, padding=4, supervision=supervision, budget=16_384, test_examples=64)
         found = run(train.training, config)
         learnt[supervision] = found.last("hit") if found.status == "reached" else np.inf
     assert learnt["chain"] < learnt["none"]

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.papers.composition.config import Hardness
 from stairwise.papers.composition.hardness import gradient_variance
 from stairwise.papers.crossings import variance
@@ -91,7 +91,7 @@ def records(parity: float, composition: float, largest: float = 0.5) -> list[Han
 
 
 def test_the_hypotheses_can_hold_and_can_fall():
-    claims = {claim.id: claim.judge for claim in variance.LEDGER.claims}
+    claims = {claim.id: claim.judged for claim in variance.LEDGER.claims}
     same = records(-1.5, -1.4)
     assert {id: judge(same).status for id, judge in claims.items()} == dict.fromkeys(claims, "holds")
     assert_close(runs.slopes(same)["parity", "encoder"].value, -1.5, 1e-6)

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from stairwise.lab.config import update
+from stairwise.config import update
 from stairwise.papers.lego import PAPER
 from stairwise.papers.lego.cells import compared, difference
-from stairwise.papers.lego.claims import attention, figures
+from stairwise.papers.lego.claims import attention
 from stairwise.papers.lego.config.practical import Shape
 from stairwise.papers.lego.presets import practical
 
@@ -62,19 +62,34 @@ def test_the_interval_of_a_difference_covers_the_truth_as_often_as_it_says():
     assert 170 <= hits <= 200
 
 
-def test_figure_1a_is_judged_at_eight_times_the_training_length():
-    judge = figures.cyclic_beats_symmetric
-    assert judge(pair([0.96, 0.91, 0.965], [0.835, 0.855, 0.782])).status == "holds"
-    assert judge(pair([0.96, 0.91, 0.965], [0.95, 0.93, 0.96])).status == "not-reproduced"
-    assert judge(pair([1.0, 0.3, 0.9], [0.2, 0.9, 0.8])).status == "not-reproduced"
-    assert figures.cyclic_reaches_far(pair([1.0], [0.9])).status == "reported"
+def judged(id: str, records: list[Fake]):
+    return PAPER.claim(id).judged(records)
+
+
+def test_the_separation_of_figure_1a_is_judged_at_eight_times_the_training_length():
+    id = "fig1a-separation"
+    assert judged(id, pair([0.96, 0.91, 0.965], [0.835, 0.855, 0.782])).status == "holds"
+    assert judged(id, pair([0.96, 0.91, 0.965], [0.95, 0.93, 0.96])).status == "not-reproduced"
+    assert judged(id, pair([1.0, 0.3, 0.9], [0.2, 0.9, 0.8])).status == "not-reproduced"
+
+
+def test_figure_1a_asks_for_both_at_thirty_two_times_the_training_length():
+    def far(cyclic: float, symmetric: float) -> list[Fake]:
+        changes = {"task.variables": 170, "test_lengths": (5, 160)}
+        return [record(name, 0, changes, exact_160=v) for name, v in (("C4", cyclic), ("S4", symmetric))]
+
+    assert judged("fig1a", far(0.95, 0.1)).status == "holds"
+    assert judged("fig1a", far(0.95, 0.97)).status == "not-reproduced"
+    assert judged("fig1a", far(0.0, 0.0)).status == "not-reproduced"
+    for id in ("fig1a", "fig1a-reach", "fig1a-constant"):
+        assert judged(id, pair([1.0], [0.9])).status == "outside"
 
 
 def test_the_map_counts_only_cells_in_which_a_difference_could_show():
-    found = figures.the_separation_depends_on_training(pair([0.9, 0.9], [0.2, 0.2]))
+    found = judged("fig1a-map", pair([0.9, 0.9], [0.2, 0.2]))
     assert found.status == "reported"
     assert found.measured == 1.0  # L=40 after 3000 steps; at 1000 all is lost, at L=10 and 20 all is won
-    assert sum(row["informative"] for row in found.details) == 1
+    assert sum(row.get("informative", False) for row in found.details) == 1
 
 
 def test_two_diagonals_are_judged_without_the_residual():
@@ -83,26 +98,24 @@ def test_two_diagonals_are_judged_without_the_residual():
         changes = {"model.attention_residual": residual, "map_lengths": (5,)}
         return Fake(config=update(practical.QUICK, changes), seed=0, metrics={"train/attention 5": weights})
 
-    judge = attention.two_diagonals
-    assert judge([looking(False, 0.5, 0.35), looking(True, 0.9, 0.0)]).status == "holds"
-    assert judge([looking(False, 0.9, 0.05)]).status == "not-reproduced"
+    assert judged("fig2", [looking(False, 0.5, 0.35), looking(True, 0.9, 0.0)]).status == "holds"
+    assert judged("fig2", [looking(False, 0.9, 0.05)]).status == "not-reproduced"
 
 
 def test_positions_are_judged_at_twice_the_training_length():
     def arms(**exact: float) -> list[Fake]:
         return [record("C4", 0, {"model.positions": name}, exact_10=value) for name, value in exact.items()]
 
-    judge = attention.positions_do_not_extrapolate
-    assert judge(arms(none=1.0, learned=0.0, rotary=0.02, randomised=0.5)).status == "holds"
-    assert judge(arms(none=1.0, learned=0.3, rotary=0.0)).status == "not-reproduced"
+    assert judged("sec8-nope", arms(none=1.0, learned=0.0, rotary=0.02, randomised=0.5)).status == "holds"
+    assert judged("sec8-nope", arms(none=1.0, learned=0.3, rotary=0.0)).status == "not-reproduced"
 
 
 def test_the_order_of_predicates_matters_to_a_decoder_that_is_told_positions():
     with jax.enable_x64(True):
         told = attention.Reordered(model=Shape(width=16, positions="rotary"))
-        found = attention.order_does_not_matter(told, 0)
-    assert found.status == "vacuous"
-    assert found.hypotheses == ("NoPE: model.positions=rotary",)
+        found = PAPER.claim("fig5").at(told, 0)
+    assert found.status == "outside"
+    assert found.hypotheses == ("no positions (NoPE)",)
     assert found.measured is not None
     assert found.measured > 1e-3
 

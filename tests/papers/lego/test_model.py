@@ -88,7 +88,7 @@ def activations(x: np.ndarray) -> list[np.ndarray]:
     return [np.asarray(found)[: len(x)] for found in all_activations(np.pad(x, (0, 50 - len(x))))]
 
 
-def test_the_activation_is_smooth_and_the_printed_one_jumps():
+def test_the_activation_is_smooth_and_that_of_definition_3_4_is_continuous_and_falls():
     value, slope = activations(np.array([-1e-9, 1e-9, 0.6 - 1e-9, 0.6 + 1e-9]))[:2]
     assert np.abs(np.diff(value)[::2]).max() < 1e-8
     assert np.abs(np.diff(slope)[::2]).max() < 1e-7
@@ -96,8 +96,8 @@ def test_the_activation_is_smooth_and_the_printed_one_jumps():
     value, slope, printed, _ = activations(x)
     assert_close(jax.jit(jax.vmap(jax.grad(lambda x: smooth_relu(x, 0.6, 4))))(x), slope, 1e-12)
     np.testing.assert_array_equal(printed[x > 0], value[x > 0])
-    below, above = activations(np.array([-0.6 - 1e-9, -0.6 + 1e-9]))[2]
-    assert (below, round(float(above), 6)) == (0.0, 0.15)
+    printed = activations(np.array([-9.0, -0.6 - 1e-9, -0.6 + 1e-9, -0.3, 0.0]))[2]
+    assert_close(printed, [0.15, 0.15, 0.15, 0.15 / 16, 0.0], 1e-8)  # rho/q below -rho, then down to 0
     leaky = activations(np.array([-9.0, -2.0, -0.1 + 1e-9, -0.1 - 1e-9]))[3]
     assert_close(leaky, [0.195, 0.195, 0.005, 0.005], 1e-8)
 

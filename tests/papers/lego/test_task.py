@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.task import Chain, draw_distinct, lego, relabelled
 from stairwise.papers.lego.theory import chains

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
 
 def test_two_stages_of_algorithm_2_reach_their_loss_with_right_labels_and_store_eps_of_every_step():
     with jax.enable_x64(True):
-        config = Doubling(stages=2, contexts=400, sequences=100, most_steps=200)
+        config = Doubling(stages=2, contexts=400, test_examples=100, steps=200)
         outcome = run(algorithms.doubling, config)
         assert outcome.status == "reached"
         assert outcome.last("label accuracy") == 1

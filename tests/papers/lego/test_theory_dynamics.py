@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError
-from stairwise.papers.lego import algorithms, reduced
-from stairwise.papers.lego.claims import dynamics, lengths
+from stairwise.config import ConfigError
+from stairwise.lab.contract import manifest
+from stairwise.lab.ledger import where
+from stairwise.papers.lego import PAPER, algorithms, reduced
+from stairwise.papers.lego.claims import dynamics
 from stairwise.papers.lego.claims.descents import Stages, path_of
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants, Curriculum, Doubling, FeatureRun
 from stairwise.papers.lego.theory import lengths as closed
@@ -51,26 +53,41 @@ def test_kept_gradients_are_those_of_the_kept_scores():
             assert_close(path.gradients[t], gradient, 1e-10)
 
 
+def at(id, config):
+    with jax.enable_x64(True):
+        return PAPER.claim(id).at(config, 0)
+
+
 def test_the_window_of_symmetric_attention_holds_and_names_a_clip_that_is_too_small():
-    with jax.enable_x64(True):
-        verdict = dynamics.window(dynamics.FINE, 0)
-        assert verdict.status == "holds"
-        assert_close([row["eps"] for row in verdict.details if "eps" in row], [0.2931], 1e-3)
-        low = dataclasses.replace(dynamics.FINE, network=Constants(clip_factor=4.0), steps=4000)
-        assert "6.05" in dynamics.window(low, 0).hypotheses[0]
+    verdict = at("symm-window", dynamics.FINE)
+    assert verdict.status == "holds"
+    assert_close([row["eps"] for row in verdict.details if "eps" in row], [0.2931], 1e-3)
+    low = dataclasses.replace(dynamics.FINE, network=Constants(clip_factor=4.0))
+    assert PAPER.claim("symm-window").unmet(low) == ("C_B > 6.05, for the level to be below 1",)
 
 
-def test_the_printed_sign_of_the_answer_block_is_refuted_by_its_exact_push():
-    with jax.enable_x64(True):
-        verdict = dynamics.printed_push_of_the_answer_block(AttentionRun(action="C3"), 0)
-        assert verdict.status == "refuted"
-        assert_close(verdict.measured, 0.3512, 1e-3)
+def test_the_push_on_the_answer_block_is_positive_and_vanishes_with_the_clip():
+    verdict = at("stage2.1-printed", dynamics.Clips(sizes=(256, 1024, 4096)))
+    assert verdict.status == "holds"
+    shares = [row["push on Q44 over Q43"] for row in verdict.details if "d" in row]
+    assert all(share > 0 for share in shares)
+    assert_close(shares[0], 0.0018315, 1e-4)
 
 
 def test_theorem_4_1_names_the_hypothesis_that_a_symmetric_action_fails():
-    with jax.enable_x64(True):
-        verdict = lengths.concentration_exponent(S4, 0)
-        assert verdict.hypotheses == ("action=S4 must be free (Assumption 4.1: simply transitive)",)
+    claim = PAPER.claim("thm4.1-attn")
+    assert claim.unmet(dataclasses.replace(claim.cases[0], action="S4")) == ("it is free (Assumption 4.1)",)
+
+
+LEMMAS = [f"{part}.{n}" for part, low, high in (("D", 1, 45), ("E", 1, 35), ("F", 1, 16)) for n in range(low, high + 1)]
+
+
+@pytest.mark.parametrize("name", [f"Lemma {name}" for name in LEMMAS] + [f"Induction D.{n}" for n in (1, 2, 3)])
+def test_every_lemma_and_induction_on_attention_has_a_check_of_its_own(name):
+    found = where.find(manifest.read("lego"), name)
+    short = name.replace("Lemma ", "lem").replace("Induction ", "ind").replace(".", "")
+    assert short in [word for claim in found for word in (claim["id"], *claim["aliases"])]
+    assert not any("no check of" in claim["says"] for claim in found)
 
 
 def test_self_labels_of_a_sharp_annotator_are_right_and_of_a_blunt_one_are_not():
@@ -100,7 +117,7 @@ def test_padding_a_context_changes_nothing():
         (lambda: AttentionRun(action="C1"), "must be in 2..128"),
         (lambda: AttentionRun(supervised=(3,)), "supervised=3 must be at least 1 and at most 2"),
         (lambda: Doubling(stages=6, variables=50), "stages=6 needs 65 variables"),
-        (lambda: Curriculum(lengths=(14,)), "lengths=14 must be below task.variables=14"),
+        (lambda: Curriculum(test_lengths=(14,)), "lengths=14 must be below task.variables=14"),
         (lambda: Constants(power=5), "power=5 must be even"),
         (lambda: FeatureRun(sigma0=0.0), "sigma0=0.0 must be above 0"),
         (lambda: Stages(stop="never"), "stop=never must be one of power, window"),

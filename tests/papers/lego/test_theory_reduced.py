@@ -127,8 +127,6 @@ def test_the_critical_length_is_where_the_last_step_reaches_the_critical_concent
         star = lengths.critical_length(SCORES, values)
         assert_close(lengths.concentration(SCORES, star, star), lengths.critical_concentration(values), 1e-12)
     assert lengths.critical_length(SCORES, 2) == np.inf
-    # with a fiber of one the two critical concentrations agree
-    assert_close(lengths.critical_concentration_predicates(7, 1.0), lengths.critical_concentration(7), 1e-12)
 
 
 def test_descent_divides_by_the_number_of_entries_that_share_a_scalar():

@@ -1,6 +1,7 @@
-"""Facts about training of the practical decoder: data, loss, rate, self-labelling, a small training."""
+"""Facts about training of the practical decoder: data, loss, self-labelling, a small training."""
 
 import math
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -8,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, structure
+from stairwise.config import ConfigError, structure
 from stairwise.papers.lego import train
-from stairwise.papers.lego.config.practical import Lessons, Practical, SelfTraining, Shape
+from stairwise.papers.lego.config.practical import Practical, SelfTraining, Shape
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.rollout import roll_out
 from stairwise.papers.lego.theory.chains import drawn, sentences
@@ -23,22 +24,26 @@ pytestmark = pytest.mark.slow  # trainings: seconds of compiling each
 SMALL = Practical(
     task=Task("C3", 8, 2),
     model=Shape(width=32),
-    lessons=Lessons(batch=32, steps=400, learning_rate=3e-3),
+    batch=32,
+    steps=400,
+    learning_rate=3e-3,
     test_lengths=(2, 4),
-    test_sequences=100,
+    test_examples=100,
     measure_every=400,
     keep_weights=True,
 )
 
 
 def test_a_pool_holds_as_many_sentences_as_it_says_and_fresh_ones_never_come_again():
-    config = Practical(task=Task("S5", 170, 5), lessons=Lessons(batch=16))
-    draw = jax.jit(
-        lambda pool, t: train.draw_sentences(config, jnp.uint32(0), pool, jax.random.fold_in(jax.random.key(5), t), t)
-    )
+    config = Practical(task=Task("S5", 170, 5), batch=16)
+
+    @jax.jit
+    def draw(trial, t):
+        return train.draw_sentences(trial, None, None, jax.random.fold_in(jax.random.key(5), t), t)
 
     def seen(pool: int) -> set[tuple[int, ...]]:
-        found = [np.asarray(draw(jnp.int32(pool), jnp.int32(t))).reshape(16, -1) for t in range(5)]
+        trial = running(replace(config, samples=pool))
+        found = [np.asarray(draw(trial, jnp.int32(t))).reshape(16, -1) for t in range(5)]
         return {tuple(row) for batch in found for row in batch.tolist()}
 
     assert len(seen(3)) == 3
@@ -51,22 +56,11 @@ def test_uniform_logits_cost_five_log_d_a_clause():
     def blind_loss(clauses):
         model = train.make_decoder(SMALL, jax.random.key(0))
         blind = eqx.tree_at(lambda m: m.unembedding, model, jnp.zeros_like(model.unembedding))
-        return train.batch_loss(SMALL, jax.random.key(2), clauses, blind)
+        return train.batch_loss(SMALL, blind, train.Batch(clauses, None))
 
     task = train.make_task(SMALL.task)
     loss = blind_loss(jnp.asarray(sentences(task, drawn(task, 0, 3)), dtype=jnp.int32))
     assert_close(loss, 5 * 2 * math.log(SMALL.task.vocabulary), 1e-6)
-
-
-def test_the_rate_warms_up_to_its_peak_and_ends_at_its_share_of_it():
-    def at(t, final, warm_up=10):
-        return float(train.rate(jnp.float32(2.0), jnp.float32(final), warm_up, 100, jnp.int32(t)))
-
-    assert at(0, 0.1) == pytest.approx(0.2)
-    assert at(9, 0.1) == pytest.approx(2.0)
-    assert at(55, 0.1) == pytest.approx(1.1)
-    assert at(100, 0.1) == pytest.approx(0.2)
-    assert [at(t, 1.0, 0) for t in (0, 50, 99)] == pytest.approx([2.0] * 3)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +77,7 @@ def test_a_decoder_trained_at_two_steps_solves_them_and_twice_as_many(trained):
 
 def test_a_stage_labels_its_sentences_by_roll_outs_of_the_stored_decoder_and_learns_to_repeat_them(trained):
     model = train.stored_model(SMALL, trained.arrays)
-    config = SelfTraining(base=SMALL, lengths=(4,), pool=16, batch=16, steps=30, learning_rate=1e-3)
+    config = SelfTraining(base=SMALL, lengths=(4,), samples=16, batch=16, steps=30, learning_rate=1e-3)
     stage, task = train.self_training(structure(config))[1], train.make_task(SMALL.task, 4)
 
     @jax.jit
@@ -102,9 +96,9 @@ def test_a_stage_labels_its_sentences_by_roll_outs_of_the_stored_decoder_and_lea
         return state, own, chain, losses
 
     state, own, chain, losses = taught(model)
-    np.testing.assert_array_equal(state.labels[7], own)
-    assert 0.8 <= float(state.label_exact) <= float(state.label_step) <= 1
-    if float(state.label_exact) == 1:  # Fact F.1: where the annotator is right, its labels are the truth
+    np.testing.assert_array_equal(state.aux.answers[7], own)
+    assert 0.8 <= float(state.aux.exact) <= float(state.aux.step) <= 1
+    if float(state.aux.exact) == 1:  # Fact F.1: where the annotator is right, its labels are the truth
         np.testing.assert_array_equal(own, task.answers(chain)[1:])
     assert float(losses[-5:].mean()) < float(losses[:5].mean())
 

@@ -41,7 +41,7 @@ def decoder(layers, heads, length, dtype="float32", width=16, dropout=0.0):
 
 def sequences(task, count=6):
     problem = problem_of(task, SEED)
-    bits = jax.random.bernoulli(jax.random.key(1), 0.5, (count, task.inputs)).astype(jnp.int8)
+    bits = jax.random.bernoulli(jax.random.key(1), 0.5, (count, task.bits)).astype(jnp.int8)
     return problem, jax.vmap(problem.tokens)(bits)
 
 

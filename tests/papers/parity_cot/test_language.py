@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from stairwise.cli import main
+from stairwise.config import ConfigError, as_dict, from_dict, update
 from stairwise.lab import registry
-from stairwise.lab.config import ConfigError, as_dict, from_dict
-from stairwise.lab.contract import Trial
+from stairwise.lab.contract.experiment import Trial
 from stairwise.measure.gsm8k import Problem
 from stairwise.papers.parity_cot import corpus, language, word_problems
-from stairwise.papers.parity_cot.claims import language as claims
-from stairwise.papers.parity_cot.config.language import Corpus, Figures67, Prefixes, Reading
+from stairwise.papers.parity_cot.config.language import Corpus, Figures67, Model, Prefixes, Reading
 from stairwise.papers.parity_cot.presets.language import ARMS, GSM8K
 from tests.helpers import assert_close
 from tests.language import INVENTED, gsm8k_folder, write_problems
@@ -29,7 +28,7 @@ PARTS = [corpus.split_parts(Problem(*one), strip_calculator=False) for one in IN
 VOCABULARY = corpus.build_vocabulary(PARTS, 200)
 LAID_OUT = corpus.lay_out(PARTS, VOCABULARY)
 ON_DEVICE = corpus.Parts(*map(jnp.asarray, LAID_OUT))
-CONFIG = Reading(corpus=Corpus(vocabulary=200, length=LENGTH), width=16, layers=1, heads=2)
+CONFIG = Reading(corpus=Corpus(vocabulary=200, length=LENGTH), model=Model(width=16, layers=1, heads=2))
 compose = jax.jit(partial(language.compose, ON_DEVICE, LENGTH))
 
 
@@ -40,7 +39,7 @@ def words(text):
 @pytest.fixture(scope="module")
 def read():
     """What is read off a text by a decoder of random weights, and its attention."""
-    decoder = jax.jit(language.init)(running(replace(CONFIG, std=0.3)), None, jax.random.key(1)).model
+    decoder = jax.jit(lambda key: language.make_model(update(CONFIG, {"model.std": 0.3}), key))(jax.random.key(1))
     return jax.jit(lambda text: (language.read(decoder, text), decoder.with_attention(text.tokens)[1]))
 
 
@@ -137,8 +136,8 @@ def test_training_learns_what_the_texts_look_like(tmp_path):
     data = write_problems(tmp_path / "problems.jsonl", INVENTED * 4)
     sizes = Corpus(vocabulary=128, length=80, held_out=2)
     config = Reading(
-        data=str(data), corpus=sizes, width=16, layers=1, heads=2, batch=4, steps=60, learning_rate=1e-2, std=0.2,
-        measure_every=60,
+        data=str(data), corpus=sizes, model=Model(width=16, layers=1, heads=2, std=0.2), batch=4, steps=60,
+        learning_rate=1e-2, measure_every=60,
     )  # fmt: skip
     found = run(language.reading, config)
     first, last = (value for name, value in zip(found.name, found.value, strict=True) if name == "loss")
@@ -230,9 +229,9 @@ def records(shift):
 
 @pytest.mark.parametrize(("shift", "status"), [(0.02, "holds"), (0.0, "not-reproduced"), (-0.02, "not-reproduced")])
 def test_cot_data_is_judged_by_the_interval_of_its_paired_difference(shift, status):
-    verdict = claims.cot_data_makes_attention_sparser(records(shift))
+    verdict = registry.paper("parity_cot").claim("gsm8k-sparser").judged(records(shift))
     assert verdict.status == status
-    assert abs(verdict.details[0]["difference"] + shift) < 0.002
+    assert abs(verdict.details[2]["difference"] + shift) < 0.002
 
 
 def test_arms_of_the_presets_share_one_program():
@@ -244,10 +243,9 @@ def test_arms_of_the_presets_share_one_program():
 
 def test_a_longer_text_looks_sparser_to_any_head():
     with jax.enable_x64(True):
-        verdict = claims.longer_is_never_less_sparse(Prefixes(lengths=(5, 20), texts=4, layers=1), 3)
-    assert verdict.status == "holds"
-    assert verdict.details[1]["eq. (1)"] < verdict.details[0]["eq. (1)"]
+        verdict = registry.paper("parity_cot").claim("fig6-length").at(Prefixes(lengths=(5, 20), texts=4, layers=1), 3)
+    assert verdict.status == "holds", verdict.note
 
 
 def test_figure_6_without_weights_is_skipped_with_what_it_needs():
-    assert "needs weights: --model" in claims.four_layers_are_sparser(Figures67(), 0).note
+    assert "needs weights: --model" in registry.paper("parity_cot").claim("fig6").at(Figures67(), 0).note

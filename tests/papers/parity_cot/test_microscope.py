@@ -15,7 +15,7 @@ SECRET = [1, 4, 5]
 
 
 def config(cot: bool = True) -> SimpleNamespace:
-    return SimpleNamespace(task=SimpleNamespace(inputs=6, size=3, cot=cot), blocks=4, batch=100)
+    return SimpleNamespace(task=SimpleNamespace(bits=6, size=3, cot=cot), blocks=4, batch=100)
 
 
 def record(**metrics: float) -> HandMade:
@@ -54,7 +54,7 @@ def test_every_head_of_a_decoder_has_a_map_that_ends_on_the_circled_bits():
     kept = {"train/attention@0": even, "train/attention@7": sharp, "train/secret": [*SECRET, 0]}
     trained = HandMade(
         Training(
-            task=PaddedTask(6, 3, padding=4), validation=32, look=512, batch=64, budget=5120, attention=8, watch=True
+            task=PaddedTask(6, 3, padding=4), test_examples=32, look=512, batch=64, budget=5120, attention=8, watch=True
         ),
         kept,
         {"exact match": ([0, 7], [0.1, 1.0]), "entropy 1.2": ([0, 7], [0.9, 0.1])},

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.lab.config import ConfigError, structure
+from stairwise.config import ConfigError, structure
 from stairwise.papers.parity_cot import train
 from stairwise.papers.parity_cot.config.task import PaddedTask, Task
 from stairwise.papers.parity_cot.config.training import Decoder, Training
 from stairwise.papers.parity_cot.task import Layout, problem_of, secret_of
-from stairwise.tasks.parity import ParityTokens
+from stairwise.tasks.parity import ParityTokens, coin_flips
 from stairwise.tasks.shuffle import distinct_bits, shuffled
 from stairwise.train.keys import role_key
 from tests.trials import running
@@ -48,10 +48,12 @@ def test_the_authors_layout_drops_the_zero_without_a_chain_and_supervises_it_wit
 def test_tokens_are_those_of_the_kernels_parity_with_the_same_secret(seed, cot):
     task = Task(9, 4, cot=cot, order="random")
     secret = secret_of(task, role_key(jnp.uint32(seed), "secret"), 4)
-    reference = ParityTokens(9, tuple(secret.tolist()), chain=cot)
-    bits = jax.random.bernoulli(jax.random.key(seed), 0.5, (9,)).astype(jnp.int8)
-    ours = problem_of(task, jnp.uint32(seed)).tokens(bits)
-    assert ours.tolist() == reference.tokens(bits).tolist()
+    reference, bits = ParityTokens(9, secret, size=4), coin_flips(jax.random.key(seed), 9)
+    told = reference.sentence(bits, "chain" if cot else "answer")
+    problem = problem_of(task, jnp.uint32(seed))
+    ours = problem.tokens(bits)
+    assert ours[:-1].tolist() == told.tokens.tolist()
+    assert problem.labels(ours).tolist() == told.targets[told.weights > 0].tolist()
 
 
 def test_padding_changes_no_secret_and_no_token():
@@ -118,11 +120,11 @@ def test_codes_are_distinct_and_no_parity_of_their_bits_is_biased():
 
 def test_training_and_validation_sets_are_disjoint_and_every_epoch_sees_every_sequence_once():
     config = Training(
-        task=PaddedTask(8, 2, padding=2), decoder=Decoder(8, heads=1), samples=96, validation=160, batch=32
+        task=PaddedTask(8, 2, padding=2), model=Decoder(8, heads=1), samples=96, test_examples=160, batch=32
     )
     problem, trial = problem_of(config.task, SEED), running(config)
-    draw = jax.jit(jax.vmap(lambda i: train.training_tokens(trial, problem, i)[:8]))
-    epochs = np.asarray(draw(jnp.arange(192, dtype=jnp.int32))).reshape(2, 96, 8)
+    draw = jax.jit(jax.vmap(lambda n: train.batch(trial, problem, None, None, n).tokens[:, :8]))
+    epochs = np.asarray(draw(jnp.arange(6, dtype=jnp.int32))).reshape(2, 96, 8)
     held_out = np.asarray(train.validation_tokens(trial, problem))[:, :8]
     for epoch in epochs:
         assert len(np.unique(np.concatenate([epoch, held_out]), axis=0)) == 256
@@ -132,11 +134,11 @@ def test_training_and_validation_sets_are_disjoint_and_every_epoch_sees_every_se
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Task(5, 6), "size=6 must be at most inputs=5"),
+        (lambda: Task(5, 6), "size=6 must be at most bits=5"),
         (lambda: Task(5, 2, secret=(0, 5)), "secret=5 must lie in 0..4"),
         (lambda: Task(5, 2, secret=(1, 1)), "secret=1 must not be repeated"),
         (lambda: Task(5, 0), "size=0 must be at least 1"),
-        (lambda: Training(task=PaddedTask(10, 2, padding=2), samples=1000, validation=1000), "must be at most 1024"),
+        (lambda: Training(task=PaddedTask(10, 2, padding=2), samples=1000, test_examples=1000), "must be at most 1024"),
         (lambda: Training(look=100), "look=100 must be a multiple of batch=128"),
         (lambda: Decoder(64, heads=3), "heads=3 must divide width=64"),
     ],

@@ -102,7 +102,7 @@ def test_conditions_in_log_space_are_those_of_the_plain_formulas(name, power):
         "5.6": (40 * math.log(n), eta0**2 / (256 * m * n**2)),
         "5.7": (eta2, eta0),
         "5.8": (2 * eta0, 5 * n * eta2),
-        "5.8 for Lemma 25": (2 * eta0, n * eta2 / 10),
+        "5.8 for Lemma 25": (2 * eta0, (n + 1) * eta2 / 50),
     }
     smaller, larger = sides[name]
     assert hyperparameters.gap(name, math.log(n), power, failure, eps) == pytest.approx(math.log(larger / smaller))

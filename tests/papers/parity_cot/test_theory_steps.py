@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 SMALL = ThreeSteps(
     Task(7, 2), width=4096, neurons=300, loss="linear", scale=500.0, logit=60.0, batch=4000, block=1000, shift=3.0,
-    test_sequences=200,
+    test_examples=200,
 )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_attention_is_uniform_until_the_second_step(outcome):
     for tick in (0, SMALL.blocks):
         attention = outcome.arrays[f"steps/attention@{tick}"]
         for q, row in enumerate(attention):
-            seen = SMALL.task.inputs + 1 + q
+            seen = SMALL.task.bits + 1 + q
             assert_close(row[:seen], np.full(seen, 1 / seen), 1e-14)
             assert not row[seen:].any()
 

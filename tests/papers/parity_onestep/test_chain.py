@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.parity_onestep import train
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Augmentation, Descent, Quantiser, Rate, Task
 from stairwise.papers.parity_onestep.quantise import integer, quantise

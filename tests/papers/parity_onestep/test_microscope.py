@@ -59,7 +59,7 @@ def test_entropy_starts_at_that_of_a_plain_mean_and_ends_at_log_2():
 
 def test_answers_measure_error_against_guessing():
     def run(accuracy: float, **fields) -> HandMade:
-        from stairwise.lab.config import update
+        from stairwise.config import update
         from stairwise.papers.parity_onestep.presets.chain import ROUNDED
 
         return HandMade(update(ROUNDED, fields), {}, {"accuracy": ([0], [accuracy])})

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.papers.parity_onestep.config import Augmentation, Descent, LinkFunction, PaddedTask, Rate, Task
 from stairwise.papers.parity_onestep.links import COS, POLY4, make_link, requ
 from stairwise.papers.parity_onestep.model import Filter, PositionalAttention
@@ -128,9 +128,9 @@ def test_a_solved_level_opens_the_next_unless_all_its_inputs_look_alike():
     ("make", "message"),
     [
         (lambda: Task(8, 9), "size=9 must be at most bits=8"),
-        (lambda: Task(8, 2, (1, 1)), "subset=1 must not be repeated"),
-        (lambda: Task(8, 2, (1, 8)), "subset=8 must be below bits=8"),
-        (lambda: Task(8, 3, (1, 2)), "subset has 2 entries, which must be size=3"),
+        (lambda: Task(8, 2, (1, 1)), "secret=1 must not be repeated"),
+        (lambda: Task(8, 2, (1, 8)), "secret=8 must be below bits=8"),
+        (lambda: Task(8, 3, (1, 2)), "secret has 2 entries, which must be size=3"),
         (lambda: PaddedTask(65, 2), "bits=65 must be at most slots=64"),
         (lambda: Rate(lam=0.0), "lam=0.0 must be above 0"),
         (lambda: Rate(lam=-1.0), "lam=-1.0 must be above 0"),

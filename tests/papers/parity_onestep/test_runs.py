@@ -126,7 +126,7 @@ def test_equation_11_allows_equal_children_of_solved_levels_and_nothing_else():
 
 
 def judged(claim, records):
-    return PAPER.claim(claim).judge(records)
+    return PAPER.claim(claim).judged(records)
 
 
 def test_the_headline_verdict_fails_on_one_bad_seed():
@@ -166,4 +166,4 @@ def test_every_preset_of_every_experiment_makes_valid_trials_and_the_quick_ones_
         for preset in experiment.presets:
             assert experiment.trials(preset)
         programs = {trial.program_key for trial in experiment.trials("quick")}
-        assert experiment.study or len(programs) <= 5
+        assert experiment.study or len(programs) <= 8

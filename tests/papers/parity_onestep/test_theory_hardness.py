@@ -137,13 +137,8 @@ def test_sup_errors_and_losses_are_those_of_the_definition():
 
 def test_the_exponents_of_the_separation():
     eps = Fraction(1, 3)
-    accuracy = 2 + eps / 8
-    assert exponents.queries_and_loss(11 + eps, Fraction(1, 2), accuracy) == eps / 4
     assert exponents.separation(eps, Fraction(1, 2)) == 11 + eps
     assert exponents.separation(eps, Fraction(3, 2)) == 15 + eps
-    powers = exponents.variance_powers(11 + eps, Fraction(1, 2), accuracy, eps / 4)
-    assert powers.chance_revealed == 0
-    assert powers.times_queries - powers.variance == eps / 4
     assert exponents.gradient_power_end_to_end(2 + 1e-9) == pytest.approx(1.5, abs=1e-8)
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.parity_onestep import gradient, oracles, train
 from stairwise.papers.parity_onestep.config import Descent, Oracle, PaddedDescent, PaddedTask, Rate, Task
 from stairwise.papers.parity_onestep.evaluate import outcome
@@ -18,7 +18,7 @@ from tests.papers.parity_onestep.training import run, weights
 from tests.trials import running
 
 # k is not a power of two
-SMALL = Descent(task=Task(16, 5), samples=2**15, block=2048, rate=Rate(lam=7.0), test_inputs=200, looks=(8192,))
+SMALL = Descent(task=Task(16, 5), samples=2**15, block=2048, rate=Rate(lam=7.0), test_examples=200, looks=(8192,))
 
 
 @pytest.fixture(scope="module")

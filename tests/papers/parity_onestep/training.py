@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.parity_onestep import train
 from stairwise.train.loop import Member, Program
 

@@ -147,9 +147,3 @@ def test_the_corrected_display_is_what_substitution_gives():
     assert generalisation.leading_term(*sizes) == pytest.approx(1.7324e-3, rel=1e-4)
     assert generalisation.leading_term_by_substitution(*sizes) == pytest.approx(generalisation.leading_term(*sizes))
     assert generalisation.leading_term_printed(*sizes[:2]) * 0.004 == pytest.approx(8.66e-3, rel=1e-3)
-    assert generalisation.explicit_bound_printed(*sizes) > 100 * generalisation.explicit_bound(*sizes)
-
-
-def test_the_share_of_seen_queries_has_the_known_values():
-    shares = [generalisation.seen_queries(Task(200, 3, 5), Task(T, 3, 5)) for T in (250, 300, 350, 400)]
-    np.testing.assert_allclose(shares, [0.510, 0.295, 0.185, 0.124], atol=6e-4)

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.lab.config import ConfigError, structure, update
+from stairwise.config import ConfigError, structure, update
 from stairwise.nn.encodings import near_orthogonal, subset_encoding
 from stairwise.papers.selection import acceptance, train
 from stairwise.papers.selection.config import Encodings, Fcn, Online, Task
 from stairwise.papers.selection.fcn import FullyConnected, train_fcn
 from stairwise.papers.selection.model import SelectionAttention
 from stairwise.papers.selection.task import SparseSelection, uniform_subset
+from stairwise.train.leaves import named_leaves
 from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
 from tests.trials import run, running
@@ -39,6 +40,10 @@ def random_model(seed=0, width=3, encoding=16):
     return SelectionAttention(W=draw(joint, joint), V=draw(width, joint))
 
 
+def batch_of(keys, encodings):
+    return train.Batch(keys, encodings, jnp.zeros(len(encodings), dtype=bool))
+
+
 @pytest.fixture(scope="module")
 def program():
     return Program(train.online(structure(SMALL)))
@@ -53,7 +58,7 @@ def weights_after(config, seed=0):
     stage = train.online(structure(config))[0]
 
     def finish(trial, state, key):
-        return None, train.weights(train.assemble(state.parameters))
+        return None, named_leaves(train.assemble(state.model))
 
     return Program([replace(stage, measure=None, finish=finish)]).run([Member(seed, config)])[0].arrays
 
@@ -211,14 +216,16 @@ def test_a_factorised_w_has_the_rank_it_was_given():
 def test_averaging_outputs_costs_less_than_averaging_losses():
     """Jensen: 1/2 E||t - E f||^2 <= 1/2 E||t - f||^2, on the same draws."""
     model, trial = random_model(), running(SMALL)
-    parameters = train.weights(model)
+    parameters = named_leaves(model)
     keys = jax.random.split(jax.random.key(0), 8)
     sets = jnp.stack([train.encoding_set(trial, 8, jnp.int32(i)) for i in range(4)])
     losses = {}
     for average in ("loss", "output"):
         config = replace(SMALL, encoding=replace(SMALL.encoding, per_step=4, average=average))
-        losses[average] = float(jax.jit(partial(train.batch_loss, running(config)))(parameters, keys, sets))
-    singles = [float(train.batch_loss(trial, parameters, keys, one[None])) for one in sets]
+        losses[average] = float(
+            jax.jit(partial(train.batch_loss, running(config)))(parameters, batch_of(keys, sets), None)
+        )
+    singles = [float(train.batch_loss(trial, parameters, batch_of(keys, one[None]), None)) for one in sets]
     assert losses["output"] < losses["loss"]
     assert_close(losses["loss"], np.mean(singles), 1e-6)
 

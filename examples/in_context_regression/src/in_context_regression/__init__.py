@@ -1,6 +1,6 @@
 """In-context linear regression: linear self-attention learns one step of preconditioned gradient descent."""
 
-from stairwise.lab.contract import Paper
+from stairwise.paper import Paper
 
 from in_context_regression.claims import LEDGER
 from in_context_regression.presets import EXPERIMENTS

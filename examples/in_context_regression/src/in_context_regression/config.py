@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.paper import Config, option, require
 
 
 @dataclass(frozen=True)
@@ -39,5 +39,7 @@ class Shift(Config):
 
     training: Training = option(Training(), "how it was trained")
     scales: tuple[int, ...] = option((25, 50, 100, 200, 400), "test covariance over training's, in percent", low=1)
-    lengths: tuple[int, ...] = option((5, 10, 20, 40, 80, 160), "lengths M of test prompts", low=1)
-    examples: int = option(16_384, "test prompts of each kind", low=1, high=2**22)
+    test_lengths: tuple[int, ...] = option(
+        (5, 10, 20, 40, 80, 160), "lengths M of test prompts", low=1, stored_as="lengths"
+    )
+    test_examples: int = option(16_384, "test prompts of each kind", low=1, high=2**22, stored_as="examples")

@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import LogLocator, NullLocator
-from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, count_axis, seeds_note
+from stairwise.paper import COLOURS, COLUMN, DASHES, all_seeds, count_axis, seeds_note
 
 from in_context_regression import theory
 from in_context_regression.config import Prompts

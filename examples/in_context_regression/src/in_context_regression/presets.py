@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.paper import Experiment, Figure, Preset
 
 from in_context_regression import figures, shift, train
 from in_context_regression.config import Prompts, Shift, Training
@@ -40,8 +40,8 @@ SHIFT = Experiment(
     figures=(Figure("fig-shift", "A shift of the covariance breaks it", figures.shift),),
     presets={
         "quick": Preset(Shift(QUICK), spectra("training.prompts", 0, 2), seeds=3),
-        "gpu": Preset(Shift(GPU, lengths=LENGTHS), spectra("training.prompts", 0, 1, 2), seeds=8),
-        "paper": Preset(Shift(PAPER, lengths=LENGTHS), spectra("training.prompts", 0, 1, 2), seeds=10, hours=2.0),
+        "gpu": Preset(Shift(GPU, test_lengths=LENGTHS), spectra("training.prompts", 0, 1, 2), seeds=8),
+        "paper": Preset(Shift(PAPER, test_lengths=LENGTHS), spectra("training.prompts", 0, 1, 2), seeds=10, hours=2.0),
     },
 )
 EXPERIMENTS = (TRAINING, SHIFT)

@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
-from stairwise.lab.contract import Outcome, Trial
-from stairwise.train.keys import at, role_key
+from stairwise.paper import Outcome, Trial, at, rebuilt, role_key
 
-from in_context_regression.config import Shift
-from in_context_regression.model import LinearSelfAttention, loss
+from in_context_regression.config import Shift, Training
+from in_context_regression.model import LinearSelfAttention, gradient_step, loss
 from in_context_regression.task import LinearRegression
 from in_context_regression.train import regression
 
@@ -25,21 +24,21 @@ def trained(config: Shift, seed: int) -> dict[str, Trial]:
 
 def shift(config: Shift, seed: int, upstream: Mapping[str, Mapping[str, np.ndarray]]) -> Outcome:
     """Losses of the layer, by the scale of the covariance (step: percent) and by length (step: M)."""
-    model, task = stored_model(upstream["trained"]), regression(config.training.prompts)
+    model, task = stored_model(config.training, upstream["trained"]), regression(config.training.prompts)
     key = role_key(jnp.uint32(seed), "shift")
     outcome = Outcome()
     for scale in config.scales:
         other = LinearRegression(scale / 100 * task.eigenvalues, task.noise, task.length)
-        outcome.add("scale", scale, {"loss": mean_loss(model, other, config.examples, key)})
-    for length in config.lengths:
+        outcome.add("scale", scale, {"loss": mean_loss(model, other, config.test_examples, key)})
+    for length in config.test_lengths:
         other = LinearRegression(task.eigenvalues, task.noise, length)
-        outcome.add("length", length, {"loss": mean_loss(model, other, config.examples, key)})
+        outcome.add("length", length, {"loss": mean_loss(model, other, config.test_examples, key)})
     return outcome
 
 
-def stored_model(arrays: Mapping[str, np.ndarray]) -> LinearSelfAttention:
-    """The layer that a training stored: its weights in the order of its fields."""
-    return LinearSelfAttention(*(jnp.asarray(arrays[f"train/{k}"], dtype=jnp.float32) for k in range(2)))
+def stored_model(config: Training, arrays: Mapping[str, np.ndarray]) -> LinearSelfAttention:
+    """The layer that a training stored."""
+    return rebuilt(lambda: gradient_step(jnp.eye(config.prompts.width, dtype=jnp.float32)), arrays)
 
 
 @eqx.filter_jit

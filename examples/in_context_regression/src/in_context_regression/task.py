@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
-from stairwise.train.keys import role
+from stairwise.paper import role
 
 
 class Prompt(NamedTuple):

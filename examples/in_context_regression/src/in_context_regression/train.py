@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
-from stairwise.train.schemes import online
-from stairwise.train.stage import Stage
+from stairwise.paper import Stage, online
 
 from in_context_regression import theory
 from in_context_regression.config import Prompts, Training

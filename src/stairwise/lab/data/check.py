@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from stairwise.config import from_dict
 from stairwise.lab import registry
-from stairwise.lab.config import from_dict
 from stairwise.measure.reading import Value, read, value_of
 
 
 def problem_with(header: Mapping[str, Any], record: Mapping[str, Any]) -> str | None:
     """What is wrong with a record (texts and numbers, as `data` or a file gives it), or none.
 
-    >>> from stairwise.lab.data.request import Request
-    >>> request = Request.of("lego", {}, 1)
+    >>> from stairwise.lab.data.request import DataRequest
+    >>> request = DataRequest.of("lego", {}, 1)
     >>> (record,) = next(request.blocks()).records()
     >>> problem_with(request.header("jsonl"), record)
     >>> problem_with(request.header("jsonl"), record | {"answer_value": 7})

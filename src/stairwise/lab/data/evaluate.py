@@ -19,10 +19,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from stairwise.lab.config import ConfigError, as_dict
-from stairwise.lab.data.request import Request
+from stairwise.config import ConfigError, as_dict
+from stairwise.lab.contract.sources import TaskSource
+from stairwise.lab.data.request import DataRequest
 from stairwise.lab.progress import Silent
-from stairwise.lab.sources import TaskSource
 from stairwise.measure.reading import Reading, Value, read, value_of
 
 FORMS = ("text", "tokens")
@@ -58,7 +58,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Row:
+class DifficultyScore:
     """One difficulty, with or without worked steps."""
 
     difficulty: int
@@ -80,12 +80,12 @@ class Evaluation:
     shots: int
     seed: int
     split: str
-    rows: tuple[Row, ...]
+    rows: tuple[DifficultyScore, ...]
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def row(self, difficulty: int | None = None, cot: bool = True) -> Row:
+    def row(self, difficulty: int | None = None, cot: bool = True) -> DifficultyScore:
         """The row of a difficulty (the only one, if there is one)."""
         found = [row for row in self.rows if row.cot == cot and difficulty in (None, row.difficulty)]
         if len(found) != 1:
@@ -98,7 +98,7 @@ class Exam:
     """What is asked: everything is checked when it is made, before a model is loaded."""
 
     task: TaskSource
-    requests: tuple[tuple[int, Request], ...]
+    requests: tuple[tuple[int, DataRequest], ...]
     shots: int
     form: str
 
@@ -116,7 +116,7 @@ class Exam:
         form: str = "text",
     ) -> "Exam":
         """Every length, with worked steps and without (`cot=None`: both)."""
-        base = Request.of(task, options, n, seed=seed, split=split)
+        base = DataRequest.of(task, options, n, seed=seed, split=split)
         if form not in FORMS:
             raise ConfigError(f"form={form} must be one of {', '.join(FORMS)}")
         if not 0 <= shots <= 1000:
@@ -139,7 +139,7 @@ class Exam:
             value = (length,) if isinstance(plain, tuple) else length
             for told in (True, False) if cot is None else (cot,):
                 more = {"seed": seed, "split": split, "cot": told}
-                request = Request.of(task, {**options, field: value}, n, **more)
+                request = DataRequest.of(task, {**options, field: value}, n, **more)
                 held = request.space.capacity("train")
                 if shots > held:
                     raise ConfigError(f"shots={shots} must be at most {held}, the examples of split=train")
@@ -169,7 +169,7 @@ class Exam:
             tuple(rows),
         )  # fmt: skip
 
-    def _answers(self, model: Any, request: Request, tell: Callable[[int], None]):
+    def _answers(self, model: Any, request: DataRequest, tell: Callable[[int], None]):
         if self.form == "tokens":
             return _by_tokens(model, request, tell)
         return _by_text(as_completer(model), request, few_shots(request, self.shots), tell)
@@ -233,18 +233,18 @@ def worked(record: dict[str, Any]) -> str:
     return f"{record['steps']}. Answer: {record['answer']}" if "steps" in record else f"Answer: {record['answer']}"
 
 
-def few_shots(request: Request, shots: int) -> str:
+def few_shots(request: DataRequest, shots: int) -> str:
     """What stands before every question: the notation, how to answer, and examples of the training split."""
     how = 'Write the steps as "name = value", then' if request.cot else "Write only"
     intro = f'{request.source.notation} {how} "Answer: " and the value.\n\n'
     if not shots:
         return intro
-    train = Request(request.task, request.config, shots, request.seed, "train", request.cot)
+    train = DataRequest(request.task, request.config, shots, request.seed, "train", request.cot)
     examples = [record for block in train.blocks() for record in block.records()]
     return intro + "".join(f"Q: {example['prompt']}\nA: {worked(example)}\n\n" for example in examples)
 
 
-def _by_text(model: Completer, request: Request, before: str, tell: Callable[[int], None]):
+def _by_text(model: Completer, request: DataRequest, before: str, tell: Callable[[int], None]):
     """Each record with what was read of its answer, as (steps right, answer right, invalid)."""
     possible = {value_of(answer) for answer in request.source.answers} or None
     for block in request.blocks():
@@ -268,7 +268,7 @@ def _judged(record: dict[str, Any], found: Reading) -> tuple[list[bool], bool, b
 # --- tokens -----------------------------------------------------------------------------------------------------------
 
 
-def _by_tokens(model: Callable[[np.ndarray], Any], request: Request, tell: Callable[[int], None]):
+def _by_tokens(model: Callable[[np.ndarray], Any], request: DataRequest, tell: Callable[[int], None]):
     """Greedy roll-out from the question's tokens; an answer that is no token of an answer is invalid."""
     source = request.source
     if not source.vocabulary:
@@ -288,7 +288,7 @@ def _by_tokens(model: Callable[[np.ndarray], Any], request: Request, tell: Calla
         tell(block.start + block.rows)
 
 
-def _row(difficulty: int, request: Request, answers: Iterable[tuple[list[bool], bool, bool]]) -> Row:
+def _row(difficulty: int, request: DataRequest, answers: Iterable[tuple[list[bool], bool, bool]]) -> DifficultyScore:
     steps, hits, invalid = zip(*answers, strict=True)
     rates = tuple(Rate.of_hits(column) for column in zip(*steps, strict=True))
-    return Row(difficulty, request.cot, Rate.of_hits(hits), rates, sum(invalid))
+    return DifficultyScore(difficulty, request.cot, Rate.of_hits(hits), rates, sum(invalid))

@@ -24,10 +24,10 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from stairwise.lab.config import ConfigError
-from stairwise.lab.data.request import Block, Request
-from stairwise.lab.files import explained, parse, replacing
-from stairwise.lab.sources import PAD
+from stairwise.config import ConfigError
+from stairwise.lab.contract.sources import PAD
+from stairwise.lab.data.request import Block, DataRequest
+from stairwise.lab.store.files import explained, parse, replacing
 from stairwise.tasks.prose import Prose, digits, listed, numbers
 
 KEY = "stairwise"
@@ -36,7 +36,7 @@ MOST_HEADER = 2**26  # bytes
 TYPES = {"int8": "I8", "int16": "I16", "int32": "I32"}
 
 
-def write(request: Request, format: str, out: Path | None, tell: Callable[[int], None] = lambda done: None) -> None:
+def write(request: DataRequest, format: str, out: Path | None, tell: Callable[[int], None] = lambda done: None) -> None:
     """Every example of the request to a file, or to standard output; `tell` hears how many there are so far."""
     if format not in WRITERS:
         raise ConfigError(f"format={format} must be one of {', '.join(WRITERS)}")
@@ -78,7 +78,7 @@ class Writer(Protocol):
 
     file: io.BufferedIOBase
 
-    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file = file
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Writer(Protocol):
 class JsonLines(Writer):
     """A record a line; the whole line is put together in NumPy."""
 
-    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file = file
         file.write(f'{{"{KEY}": {header}}}\n'.encode())
 
@@ -127,7 +127,7 @@ def json_values(values: np.ndarray, ragged: bool = False) -> Prose:
 class Parquet(Writer):
     """A row group a block."""
 
-    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file, self.header, self.writer = file, header, None
 
     def add(self, block: Block) -> None:
@@ -173,7 +173,7 @@ def _lists(values: np.ndarray, ragged: bool) -> Any:
 class Npz(Writer):
     """One array a column: each lies in a nameless temporary file until all are complete."""
 
-    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file, self.header, self.n = file, header, request.n
         self.spools: dict[str, tuple[Any, np.ndarray]] = {}
 
@@ -202,7 +202,7 @@ class Npz(Writer):
 class Tokens(Writer):
     """The safetensors layout of one tensor whose size is known before its content."""
 
-    def __init__(self, file: io.BufferedIOBase, request: Request, header: str):
+    def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file = file
         if not request.source.vocabulary:
             raise ConfigError(

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import stairwise
+from stairwise.config import Config, ConfigError, as_dict, from_dict, short, update
 from stairwise.lab import registry
-from stairwise.lab.config import Config, ConfigError, as_dict, from_dict, short, update
-from stairwise.lab.sources import PAD, Draw, Source, TaskSource, Texts
+from stairwise.lab.contract.sources import PAD, Draw, Source, TaskSource, Texts
 from stairwise.tasks.enumeration import SPLITS, Space
 
 NUMBERS = 2**21  # that one block may take
@@ -67,7 +67,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Request:
+class DataRequest:
     """`n` examples of a split of a task; checked when made, before anything slow is imported."""
 
     task: TaskSource
@@ -92,10 +92,10 @@ class Request:
             )
 
     @staticmethod
-    def of(task: str | TaskSource, options: Mapping[str, Any], n: int, **more: Any) -> "Request":
+    def of(task: str | TaskSource, options: Mapping[str, Any], n: int, **more: Any) -> "DataRequest":
         """By name, with options that differ from their defaults."""
         found = registry.task(task)
-        return Request(found, update(found.Config(), options), n, **more)
+        return DataRequest(found, update(found.Config(), options), n, **more)
 
     @cached_property
     def space(self) -> Space:
@@ -145,7 +145,7 @@ class Request:
         }
 
     @staticmethod
-    def from_header(header: Mapping[str, Any]) -> "Request":
+    def from_header(header: Mapping[str, Any]) -> "DataRequest":
         """The request that a header records; another version of its task is refused."""
         for name, (kind, words) in HEADER.items():
             if name not in header:
@@ -156,12 +156,18 @@ class Request:
         if version != task.version:
             raise ConfigError(f"{task.name} was at version {version} when the file was made and is at {task.version}")
         rest = {name: header[name] for name in ("n", "seed", "split", "cot")}
-        return Request(task, from_dict(task.Config, header["options"]), **rest)
+        return DataRequest(task, from_dict(task.Config, header["options"]), **rest)
+
+
+def task(name: str, *, seed: int = 0, **options: Any) -> Any:
+    """The task itself, with the secret that `data` gives this seed: what models train on (`stairwise.tasks`)."""
+    request = DataRequest.of(name, options, 1, seed=seed)
+    return request.task.task(request.config, request.source.drawn)
 
 
 def data(
     task: str, n: int, *, seed: int = 0, split: str = "train", cot: bool = True, **options: Any
 ) -> Iterator[dict[str, Any]]:
     """The records of a task, one plain dictionary at a time: `prompt`, `steps`, `answer` in words, the rest numbers."""
-    request = Request.of(task, options, n, seed=seed, split=split, cot=cot)  # a bad request is refused here and now
+    request = DataRequest.of(task, options, n, seed=seed, split=split, cot=cot)  # a bad request is refused here and now
     return (record for block in request.blocks() for record in block.records())

@@ -1,6 +1,6 @@
 """k-fold composition: what no gradient sees at once is learned from easy-to-hard data, one layer a step."""
 
-from stairwise.lab.contract import Paper
+from stairwise.lab.contract.paper import Paper
 from stairwise.papers.composition.answers import ANSWERS
 from stairwise.papers.composition.claims import LEDGER
 from stairwise.papers.composition.data import TASK

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.answers import Answer, Measured
+from stairwise.lab.contract.answers import Answer, Measured
 
 
 def longest_hop(config: Any) -> str:

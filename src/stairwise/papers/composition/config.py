@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
+from stairwise.nn import parts
 from stairwise.papers.composition import plan
 
 PIECE = 2**28  # numbers that soft attention may keep for a gradient: 1 GiB
@@ -98,7 +99,9 @@ class Descent(Config):
     )
     samples: int = option(32_768, "samples M of a step", low=1, high=2**30)
     block: int = option(1024, "samples of one tick", low=1, high=2**20)
-    rate: float = option(4e5, "learning rate eta, of key-query and readout steps alike", above=0.0, numeric=True)
+    learning_rate: float = option(
+        4e5, "learning rate eta, of key-query and readout steps alike", above=0.0, numeric=True, stored_as="rate"
+    )
     beta0: float = option(1.0, "scale of the readouts' start", above=0.0, numeric=True)
     fresh: bool = option(True, "mixture: new samples every step")
     readout_batch: str = option(
@@ -109,7 +112,9 @@ class Descent(Config):
         1e-6, "guard of the integer path: the largest attention off the right key in the layers below", above=0.0
     )
     guard_sequences: int = option(64, "training sequences on which the guard looks", low=1, high=2**16)
-    test_sequences: int = option(40, "fresh sequences of the evaluation, at all kN positions", low=1, high=2**20)
+    test_examples: int = option(
+        40, "fresh sequences of the evaluation, at all kN positions", low=1, high=2**20, stored_as="test_sequences"
+    )
     values: Values = option(Values(), "value matrices")
 
     def check(self) -> None:
@@ -160,7 +165,13 @@ class Threshold(Config):
     looks: tuple[float, ...] = option(
         (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0), "M in units of kN(L+1)^2, rounded up to ticks", above=0.0, high=1e6
     )
-    test_sequences: int = option(40, "fresh sequences on which attention is tried, at all positions", low=1, high=2**16)
+    test_examples: int = option(
+        40,
+        "fresh sequences on which attention is tried, at all positions",
+        low=1,
+        high=2**16,
+        stored_as="test_sequences",
+    )
 
     def check(self) -> None:
         require(len(self.looks) > 0, "looks must name at least one sample size")
@@ -177,6 +188,25 @@ class Threshold(Config):
 
 
 @dataclass(frozen=True)
+class Model(parts.Parts):
+    """A standard transformer, which reads both ways."""
+
+    layers: int = option(4, "transformer layers", low=1, high=48)
+    width: int = option(256, "width", low=1, high=4096)
+    heads: int = option(8, "attention heads", low=1, high=64)
+    hidden_multiple: int = option(4, "MLP width over width", low=1, high=16)
+    compute: str = option("float32", "number format of the stream", choices=("float32", "bfloat16"))
+    positions: str = option("learned", parts.POSITIONS_HELP, choices=parts.POSITIONS, since="0.1")
+    norm: str = option("layer", "norm before mixer, perceptron and head", choices=parts.NORMS, since="0.1")
+    residual: bool = option(True, "residual connections around mixer and perceptron", since="0.1")
+
+    def check(self) -> None:
+        require(self.width % self.heads == 0, f"width={self.width} must be a multiple of heads={self.heads}")
+        parts.check_parts(self, self.positions, self.width, self.heads, causal=False)
+        require(self.positions != "randomised", f"positions={self.positions} must be fixed: no places are drawn here")
+
+
+@dataclass(frozen=True)
 class Encoder(Config):
     """A standard transformer on mixtures of hops (Figure 3 right)."""
 
@@ -186,13 +216,11 @@ class Encoder(Config):
     allow_repeats: bool = option(False, "take hops > k, where permutations come round again")
     samples: int = option(100_000, "size M of the fixed training pool; 0 = fresh data", low=0, numeric=True)
     supervise: str = option(
-        "all", "positions in the loss: all kN, or those of the first block", choices=("all", "first")
+        "all",
+        "positions in the loss: all kN, those of the first block, or one of each example, drawn with it (Section 5.1)",
+        choices=("all", "first", "one"),
     )
-    layers: int = option(4, "transformer layers", low=1, high=48)
-    width: int = option(256, "width", low=1, high=4096)
-    heads: int = option(8, "attention heads", low=1, high=64)
-    hidden_multiple: int = option(4, "MLP width over width", low=1, high=16)
-    compute: str = option("float32", "number format of the stream", choices=("float32", "bfloat16"))
+    model: Model = option(Model(), "the transformer", stored_as="")
     learning_rate: float = option(5e-4, "peak Adam learning rate", above=0.0, numeric=True)
     final_rate: float = option(
         0.1, "last learning rate over the peak (cosine in between)", low=0.0, high=1.0, numeric=True
@@ -202,7 +230,7 @@ class Encoder(Config):
     batch: int = option(512, "examples per step", low=1, high=2**20)
     steps: int = option(8000, "training steps", low=1, high=10**9)
     measure_every: int = option(250, "steps between measurements", low=1)
-    test_sequences: int = option(512, "fresh sequences of each test", low=1, high=2**20)
+    test_examples: int = option(512, "fresh sequences of each test", low=1, high=2**20, stored_as="test_sequences")
 
     def check(self) -> None:
         require(len(self.hops) > 0 and len(self.test_hops) > 0, "hops and test_hops must each name at least one hop")
@@ -211,7 +239,6 @@ class Encoder(Config):
                 hop <= self.task.blocks or self.allow_repeats,
                 f"hops={hop} must be at most task.blocks={self.task.blocks} unless allow_repeats is set",
             )
-        require(self.width % self.heads == 0, f"width={self.width} must be a multiple of heads={self.heads}")
         require(self.warm_up <= self.steps, f"warm_up={self.warm_up} must be at most steps={self.steps}")
 
     @property

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Integer
 
-from stairwise.lab.config import option, require
-from stairwise.lab.sources import PAD, Columns, Draw, Solution, Source, TaskSource, Texts
+from stairwise.config import option, require
+from stairwise.lab.contract.sources import PAD, Columns, Draw, Source, TaskSource, Texts, WorkedSolution
 from stairwise.papers.composition.config import Task
 from stairwise.tasks.enumeration import Space, distinct, falling
 from stairwise.tasks.prose import Prose, digits, listed, numbered, numbers
@@ -73,6 +73,16 @@ def source(config: Hops, draw: Draw) -> Source:
     )
 
 
+def task(config: Hops, drawn: Mapping[str, Any]):
+    """The query (i, j) at one number of hops, told to a decoder."""
+    from stairwise.papers.composition.task import Hops as Asked
+    from stairwise.papers.composition.task import composition
+
+    require(len(config.hops) == 1, f"hops={','.join(map(str, config.hops))} must be one number: a task has one")
+    maps = composition(np.array(drawn["hidden"], dtype=np.int32), cyclic=config.cyclic)
+    return Asked(maps, config.hops[0], reads="next")
+
+
 def answered(config: Hops, hidden, found: Integer[np.ndarray, "rows digits"], cot: bool) -> dict[str, np.ndarray]:
     """Digits to sigma, the query, and the letters that are reached hop by hop."""
     rows, N, row = len(found), config.alphabet, np.arange(len(found))
@@ -114,7 +124,7 @@ def told(config: Hops, hidden, columns: Columns) -> Texts:
     )
 
 
-def solve(config: Hops, drawn: Mapping[str, Any], prompt: str) -> Solution:
+def solve(config: Hops, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution:
     """One hop after another with the permutations as they are printed."""
     sigma = {int(block): row.split() for block, row in re.findall(r"s(\d+) = \[([\d ]+)\]", prompt)}
     ((hops, letter, block),) = re.findall(r"hop (\d+) from letter (\d+) of block (\d+)", prompt)
@@ -123,7 +133,7 @@ def solve(config: Hops, drawn: Mapping[str, Any], prompt: str) -> Solution:
         here = (int(block) + done) % len(sigma)
         letter = sigma[here][drawn["hidden"][here][int(letter)]]
         steps.append(letter)
-    return Solution(steps, steps[-1])
+    return WorkedSolution(steps, steps[-1])
 
 
 TASK = TaskSource(
@@ -133,5 +143,6 @@ TASK = TaskSource(
     space=space,
     source=source,
     solve=solve,
+    task=task,
     difficulty="hops",
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay, mean_entropy
+from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay, mean_entropy
 
 STAGES = ("integer", "exact")
 LARGEST = 200  # tokens; beyond, a map is all pooling

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
+from stairwise.nn.taps import scope, tap, tapped
 from stairwise.papers.composition.plan import Layer
 
 Sequence = Integer[Array, "blocks alphabet"]
@@ -56,9 +57,11 @@ class AttentionOnly(eqx.Module):
         seen, blocks = self._embed(sequence)
         attention = []
         for layer in range(self.layers if depth is None else depth):
-            scores = self._scores(layer, blocks, seen)
-            attention.append(jax.nn.softmax(scores, axis=0))
-            blocks.append(jnp.matmul(self._value(layer, blocks), attention[-1], precision="highest"))
+            with scope(f"blocks.{layer}"):
+                scores = tap("attn.scores", self._scores(layer, blocks, seen))
+                attention.append(tap("attn.pattern", jax.nn.softmax(scores, axis=0)))
+                mixed = jnp.matmul(self._value(layer, blocks), attention[-1], precision="highest")
+                blocks.append(tap("attn_out", mixed))
         return Stream(blocks, attention)
 
     def head(self, head: int, sequence: Sequence, query: Integer[Array, ""]) -> Float[Array, " alphabet"]:
@@ -77,6 +80,8 @@ class AttentionOnly(eqx.Module):
         self, sequence: Sequence, query: Integer[Array, ""], depth: int | None = None
     ) -> Float[Array, "_ width"]:
         """All blocks of one token after `depth` layers, the last of which is run for this token only."""
+        if tapped():
+            return jnp.stack([block[:, query] for block in self.stream(sequence, depth).blocks])
         last = (self.layers if depth is None else depth) - 1
         blocks = self.stream(sequence, last).blocks
         attention = jax.nn.softmax(self._column_scores(last, blocks, self._seen(sequence), query))

@@ -114,7 +114,7 @@ def soft(config: Descent) -> Way:
         return total._replace(readout=total.readout + jax.grad(total_loss)(model.readout))
 
     def apply(trial, model: AttentionOnly, total: Sums, t):
-        rate = trial.config.rate / config.samples
+        rate = trial.config.learning_rate / config.samples
         values = model.values
         if values is not None:
             values = tuple(V - rate * trial.config.values.rate * G for V, G in zip(values, total.values, strict=True))
@@ -164,7 +164,7 @@ def counted(config: Descent) -> Way:
         return total._replace(letters=integer.add_letters(total.letters, plan, task.hidden, sequences, queries, t))
 
     def apply(trial, model: AttentionOnly, total: Tables, t):
-        rate, beta0 = trial.config.rate, trial.config.beta0
+        rate, beta0 = trial.config.learning_rate, trial.config.beta0
         steps = [rate * integer.key_query_gradient(one, task.alphabet, beta0, config.samples) for one in total.pairs]
         key_query = [W - step for W, step in zip(model.key_query, steps, strict=False)]
         gradient = integer.readout_gradient(total.letters, t, beta0, config.samples)

@@ -13,6 +13,7 @@ Blocks i and letters j are numbered from 0, block indices are cyclic, and a quer
 [[0, 1], [0, 1]]
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import equinox as eqx
@@ -23,6 +24,7 @@ from jaxtyping import Array, Integer, PRNGKeyArray
 
 from stairwise.papers.composition.plan import Layer
 from stairwise.tasks.permutations import first_that_is_none, uniform_permutations, uniform_subset
+from stairwise.tasks.protocols import ANSWER, Axis, Sentence, check_supervision, told_next
 from stairwise.train.keys import role
 
 
@@ -115,6 +117,80 @@ def composition(
         row = hidden[wrong].tolist()
         raise ValueError(f"hidden[{wrong}]={row} must be a permutation of 0..{hidden.shape[1] - 1} (composition)")
     return Composition(jnp.asarray(hidden, dtype=jnp.int32), cyclic, allow_repeats)
+
+
+class Hops(eqx.Module):
+    """hop_i^r(j) for one query (i, j): the task of a composition at r = `hops`, as models of tokens see it.
+
+    Told to an encoder ("here"): r as token N+r-1, then sigma; every row must tell hop^r of its own letter, and
+    supervision "answer" asks at the query alone. Told to a decoder ("next"): sigma, the block i as token N+i, the
+    letter j; then come hop^1, ..., hop^r ("chain"), or at once the last of them ("answer").
+
+    >>> sigma, hidden = (jnp.array(rows, dtype=jnp.int32) for rows in ([[0, 1], [1, 0]], [[1, 0], [0, 1]]))
+    >>> task = Hops(Composition(hidden), hops=2, reads="next")
+    >>> task.sentence(Example(sigma, jnp.int32(1), jnp.int32(1)), "chain").tokens.tolist()
+    [0, 1, 1, 0, 2, 1, 0]
+    """
+
+    composition: Composition
+    hops: int = eqx.field(static=True)
+    reads: str = eqx.field(static=True, default="here")
+
+    def __check_init__(self):
+        if self.reads not in ("here", "next"):
+            raise ValueError(f"reads={self.reads} must be one of here, next (Hops)")
+
+    @property
+    def difficulty(self) -> Axis:
+        return Axis("hops", tuple(range(1, self.composition.blocks + 1)))
+
+    @property
+    def vocabulary(self) -> int:
+        """Letters, and as many kinds of hop or blocks."""
+        return self.composition.alphabet + max(self.composition.blocks, self.hops)
+
+    @property
+    def slots(self) -> int:
+        return 1
+
+    @property
+    def causal(self) -> bool:
+        return self.reads == "next"
+
+    @property
+    def supervisions(self) -> tuple[str, ...]:
+        return (ANSWER, "chain") if self.causal else (ANSWER, "every query")
+
+    def at(self, difficulty: int) -> "Hops":
+        return dataclasses.replace(self, hops=difficulty)
+
+    def sample(self, key: PRNGKeyArray) -> Example:
+        return self.composition.sample(key, self.hops)
+
+    def answer(self, example: Example) -> Integer[Array, ""]:
+        """The letter that is reached, found by doubling."""
+        return self.composition.hop_by_doubling(example.sequence, self.hops).reshape(-1)[example.query]
+
+    def chain(self, example: Example) -> Integer[Array, " hops"]:
+        """hop^1, ..., hop^r of the query."""
+        return self.composition.steps(example.sequence, self.hops).reshape(self.hops, -1)[:, example.query]
+
+    def sentence(self, example: Example, supervision: str = ANSWER, key: PRNGKeyArray | None = None) -> Sentence:
+        check_supervision(self, supervision)
+        return self._decoded(example, supervision) if self.causal else self._encoded(example, supervision)
+
+    def _encoded(self, example: Example, supervision: str) -> Sentence:
+        tokens = token_form(example.sequence, self.hops - 1)
+        reached = self.composition.hop(example.sequence, self.hops).reshape(-1)
+        row = jnp.arange(len(tokens), dtype=jnp.int32)
+        asked = row == 1 + example.query if supervision == ANSWER else row > 0
+        return Sentence(tokens, jnp.append(jnp.zeros_like(reached[:1]), reached), asked.astype(jnp.float32))
+
+    def _decoded(self, example: Example, supervision: str) -> Sentence:
+        N, steps = self.composition.alphabet, self.chain(example)
+        told = [example.sequence.reshape(-1), N + example.query[None] // N, example.query[None] % N]
+        asked = steps if supervision == "chain" else steps[-1:]
+        return told_next(jnp.concatenate(told).astype(jnp.int32), asked)
 
 
 def draw_hidden(

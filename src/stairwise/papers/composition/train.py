@@ -271,4 +271,4 @@ def draw_samples(
 def test_sequences(trial: RunningTrial[Any]) -> Sequences:
     """The sequences of the evaluation, which no training step sees."""
     key = trial.key("test")
-    return draw_samples(task_of(trial.config.task, trial), key, 0, trial.config.test_sequences)[0]
+    return draw_samples(task_of(trial.config.task, trial), key, 0, trial.config.test_examples)[0]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Construction
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.paper import Construction
 from stairwise.papers.composition.claims.constructions import Sparse
 from stairwise.papers.composition.claims.sizes import few_tokens, hidden_of
 from stairwise.papers.composition.config import Task

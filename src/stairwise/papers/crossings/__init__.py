@@ -3,7 +3,7 @@
 A crossing is a folder of its own: `config`, `__init__` (presets, and hypotheses as claims), `train` and `figures`.
 """
 
-from stairwise.lab.contract import Paper
+from stairwise.lab.contract.paper import Paper
 from stairwise.papers.crossings import (
     depth,
     filter,

@@ -50,7 +50,7 @@ def parity(task: ParityTask, trial) -> Draw:
 
     def draw(key: PRNGKeyArray) -> Chain:
         tokens = problem.tokens(fresh_bits(key, task)).astype(jnp.int32)
-        return Chain(tokens[: task.inputs + 1], tokens[task.inputs + 1 :])
+        return Chain(tokens[: task.bits + 1], tokens[task.bits + 1 :])
 
     return draw
 
@@ -91,19 +91,8 @@ def lesson(chain: Chain, every_step: bool) -> Lesson:
 
 
 def make_decoder(config: Decoder, vocabulary: int, length: int, std: Any, key: PRNGKeyArray) -> Any:
-    """Parity's decoder on another alphabet: causal, learned positions, tied head."""
-    return Transformer(
-        vocab=vocabulary,
-        width=config.width,
-        layers=config.layers,
-        heads=config.heads,
-        causal=True,
-        positions="learned",
-        max_length=length,
-        std=std,
-        compute_dtype=config.compute,
-        key=key,
-    )
+    """Parity's decoder on another alphabet: causal, tied head."""
+    return Transformer(vocab=vocabulary, std=std, key=key, **config.arguments(length))
 
 
 def loss(model: Transformer, lessons: Lesson) -> Float[Array, ""]:

@@ -8,9 +8,11 @@ from stairwise.papers.parity_cot.runs import grouped
 
 
 def hits(records: Sequence[Any]) -> Hits:
-    """Samples at the first look that was good enough, or the budget of a run that had none."""
+    """What was used until the first look that was good enough, in units of the budget; all of it where none was."""
     found = [(record.final("hit"), record.config) for record in records]
-    return Hits.of((config.budget, True) if hit < 0 else (hit * config.look, False) for hit, config in found)
+    return Hits.of(
+        (config.budget, True) if hit < 0 else (hit * (config.budget // config.looks), False) for hit, config in found
+    )
 
 
 def at_best_rate(records: Sequence[Any]) -> list[Any]:
@@ -23,4 +25,4 @@ def at_best_rate(records: Sequence[Any]) -> list[Any]:
         summary = summarise(hits(group))
         return -summary.reached, summary.median.value
 
-    return min(grouped(records, lambda config: config.rate).values(), key=merit)
+    return min(grouped(records, lambda config: config.learning_rate).values(), key=merit)

@@ -1,6 +1,6 @@
 """LEGO state tracking: a chain of group actions, attention that concentrates, and how far it carries in length."""
 
-from stairwise.lab.contract import Paper
+from stairwise.lab.contract.paper import Paper
 from stairwise.papers.lego.answers import ANSWERS
 from stairwise.papers.lego.claims import LEDGER
 from stairwise.papers.lego.data import TASK

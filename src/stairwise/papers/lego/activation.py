@@ -1,4 +1,4 @@
-"""The smoothed ReLU of the paper: the C^1 reading that every network here uses, what is printed, and the appendix's.
+"""The smoothed ReLU: the C^1 variant that every network here uses, that of Definition 3.4, and Assumption B.2's.
 
 >>> round(float(smooth_relu(jnp.float32(2.0), rho=0.8, q=4)), 6)  # x - rho (1 - 1/q)
 1.4
@@ -22,9 +22,13 @@ def smooth_relu_slope(x: Float[Array, "*shape"], rho: Number, q: int) -> Float[A
 
 
 def smooth_relu_printed(x: Float[Array, "*shape"], rho: Number, q: int) -> Float[Array, "*shape"]:
-    """Definition 3.4 as printed: the power already from -rho on, where an even q makes it jump to rho/q and fall."""
+    """Definition 3.4 with the power from -rho on, and rho/q below, as Lemma D.13's F = Lambda + rho(m/q - 1) implies.
+
+    Our copy of the text has lost the value below -rho. For even q this is continuous, falls on (-rho, 0), and has a
+    slope that jumps from 0 to -1 at -rho.
+    """
     power = jnp.clip(x, -rho, rho) ** q / (q * rho ** (q - 1))
-    return jnp.where(x > rho, x - rho * (1 - 1 / q), jnp.where(x > -rho, power, 0))
+    return jnp.where(x > rho, x - rho * (1 - 1 / q), power)
 
 
 def smooth_relu_leaky(

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from stairwise.measure.probes import FirstPassage
 from stairwise.papers.lego import ffn, reduced
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants, Doubling, FeatureRun, Reduced
 from stairwise.papers.lego.theory import lengths
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
+from stairwise.train.probes import FirstPassage
 from stairwise.train.stage import Stage, every
 
 
@@ -74,7 +74,7 @@ def _features_init(trial: RunningTrial[FeatureRun], carry, key) -> FeatureState:
 
 def _features_tick(trial: RunningTrial[FeatureRun], state: FeatureState, key, t) -> FeatureState:
     token = value_token(trial)
-    moved = token.descended(state.features, trial.config.rate, trial.config.scale)
+    moved = token.descended(state.features, trial.config.learning_rate, trial.config.scale)
     arrived = ffn.emergence(moved, token.fibers) > token.clip / 2
     return FeatureState(moved, state.start, state.arrival.update(arrived, t + 1))
 
@@ -143,7 +143,7 @@ def _stepped(network: reduced.IdealValues, state: AttentionState, rate, variable
 
 
 def _attention_tick(trial: RunningTrial[Reduced], state: AttentionState, key, t) -> AttentionState:
-    return _stepped(network_of(trial), state, trial.config.rate, trial.config.variables)
+    return _stepped(network_of(trial), state, trial.config.learning_rate, trial.config.variables)
 
 
 def _attention_measure(length: int, trial, state: AttentionState, key, t):
@@ -183,8 +183,8 @@ def attention(config: AttentionRun) -> list[Stage]:
         return state.loss < stopping_loss(trial)
 
     def finish(trial, state: AttentionState, key):
-        found = rollouts(config, network_of(trial), state.scores, config.lengths, key)
-        return None, {"scores": state.scores, "lengths": jnp.asarray(config.lengths, dtype=jnp.int32), **found}
+        found = rollouts(config, network_of(trial), state.scores, config.test_lengths, key)
+        return None, {"scores": state.scores, "lengths": jnp.asarray(config.test_lengths, dtype=jnp.int32), **found}
 
     return [
         Stage(
@@ -206,7 +206,9 @@ def rollouts(config: Reduced, network: reduced.IdealValues, scores: reduced.Scor
     key = role(key, "roll-out")
 
     def at_length(length):
-        return reduced.chain_accuracy(network, table, scores, at(key, length), length, max(tested), config.sequences)
+        return reduced.chain_accuracy(
+            network, table, scores, at(key, length), length, max(tested), config.test_examples
+        )
 
     return jax.lax.map(at_length, jnp.asarray(tested, dtype=jnp.int32))
 
@@ -246,9 +248,9 @@ def _doubling_stage(config: Doubling, k: int) -> Stage:
         name=f"L={length}",
         init=init,
         tick=_attention_tick,
-        max_ticks=config.most_steps,
+        max_ticks=config.steps,
         measure=partial(_attention_measure, length),
-        measure_at=every(5, config.most_steps),
+        measure_at=every(5, config.steps),
         done=done,
         finish=finish,
     )

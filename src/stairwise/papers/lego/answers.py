@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.answers import Answer, Measured
+from stairwise.lab.contract.answers import Answer, Measured
 
 
 def samples(records: Sequence[Any]) -> Measured:
-    lessons = records[0].config.lessons
-    total = lessons.batch * lessons.steps
-    distinct = f"{lessons.pool:,} distinct" if lessons.pool else "all fresh"
+    config = records[0].config
+    total = config.batch * config.steps
+    distinct = f"{config.samples:,} distinct" if config.samples else "all fresh"
     return Measured(f"{total:,} sentences, {distinct}", total)
 
 
 def steps(records: Sequence[Any]) -> Measured:
-    lessons = records[0].config.lessons
-    return Measured(f"{lessons.steps:,} Adam steps", lessons.steps)
+    config = records[0].config
+    return Measured(f"{config.steps:,} Adam steps", config.steps)
 
 
 def attention(records: Sequence[Any]) -> Measured:

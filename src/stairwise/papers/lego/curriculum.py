@@ -188,14 +188,14 @@ def rollout(network: Transformer, task: Lego, chain: Chain, length: Int[Array, "
 @eqx.filter_jit
 def _tests(config: Curriculum, network: Transformer, key) -> dict[str, Array]:
     """Exact match of values and of clauses, and the mean eps over the steps, at every length."""
-    task = lego(config.task.action, config.task.variables, max(config.lengths))
+    task = lego(config.task.action, config.task.variables, max(config.test_lengths))
 
     def at_length(length):
-        chains = _chains(task, at(role(key, "roll-out"), length), config.sequences)
+        chains = _chains(task, at(role(key, "roll-out"), length), config.test_examples)
         heard = jax.vmap(lambda chain: rollout(network, task, chain, length))(chains)
         inside = jnp.arange(task.length, dtype=jnp.int32) < length
         missed = jnp.sum(jnp.where(inside, heard.missed, 0), axis=1) / length
         match = [share(jnp.all(flags, axis=1), dtype=missed.dtype) for flags in (heard.value, heard.clause)]
         return {"value match": match[0], "clause match": match[1], "eps": jnp.mean(missed)}
 
-    return jax.lax.map(at_length, jnp.asarray(config.lengths, dtype=jnp.int32))
+    return jax.lax.map(at_length, jnp.asarray(config.test_lengths, dtype=jnp.int32))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Integer
 
-from stairwise.lab.config import option, require
-from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
+from stairwise.config import option, require
+from stairwise.lab.contract.sources import Columns, Draw, Source, TaskSource, Texts, WorkedSolution
 from stairwise.papers.lego.config.task import Task
 from stairwise.tasks.enumeration import Space, distinct, falling
 from stairwise.tasks.prose import Prose, byte_table, listed, side_by_side
@@ -26,8 +26,8 @@ SLOTS = 5  # tokens of a clause
 class Sentences(Task):
     """LEGO(X, G, Y): chains of length L over |X| variables, with a named action of G on Y."""
 
-    order: str = option("chain", "in which order the predicates are told", choices=("chain", "shuffled"))
-    distractors: int = option(0, "further chains of the same length, over other variables, told as well", low=0)
+    order: str = option("chain", "the order in which the predicates are given", choices=("chain", "shuffled"))
+    distractors: int = option(0, "further chains of the same length, over other variables, given as well", low=0)
     tell: bool = option(False, "name an action by what it does, [g(0) g(1) ...], so that nothing need be known")
 
     def check(self) -> None:
@@ -77,6 +77,15 @@ def source(config: Sentences, draw: Draw) -> Source:
         step_places=tuple(SLOTS * step + 4 for step in range(config.length if draw.cot else 1)),
         answers=values,
     )
+
+
+def task(config: Sentences, drawn: Mapping[str, Any]):
+    """The chain itself, its predicates in order and without distractors."""
+    from stairwise.papers.lego.task import lego
+
+    require(config.order == "chain", f"order={config.order} must be chain: it is how a task is told")
+    require(config.distractors == 0, f"distractors={config.distractors} must be 0: a task has none")
+    return lego(config.group, config.variables, config.length)
 
 
 def chains(config: Sentences, digits: Integer[np.ndarray, "rows digits"], cot: bool) -> dict[str, np.ndarray]:
@@ -132,7 +141,7 @@ def told(columns: Columns, names: np.ndarray, actions: np.ndarray, values: np.nd
     return Texts(listed(clauses, "; ") + "; " + question, steps, Prose([valued[:, -1]]))
 
 
-def solve(config: Sentences, drawn: Mapping[str, Any], prompt: str) -> Solution:
+def solve(config: Sentences, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution:
     """From the question back to the variable whose value is given, and forward again."""
     told_by = {}
     for left, action, right in re.findall(r"(x\d+) = (a\d+|\[[\d ]+\])\((x\d+)\)", prompt):
@@ -148,7 +157,7 @@ def solve(config: Sentences, drawn: Mapping[str, Any], prompt: str) -> Solution:
     for row in reversed(path):
         reached = row[reached]
         steps.append(str(reached))
-    return Solution(steps, steps[-1])
+    return WorkedSolution(steps, steps[-1])
 
 
 TASK = TaskSource(
@@ -158,5 +167,6 @@ TASK = TaskSource(
     space=space,
     source=source,
     solve=solve,
+    task=task,
     difficulty="length",
 )

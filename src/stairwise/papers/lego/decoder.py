@@ -17,7 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from stairwise.nn.attention import Linear, attention_weights, normals, weighted_values
-from stairwise.nn.positions import Positions, make_positions
+from stairwise.nn.positions import Positions
+from stairwise.nn.relative import make_positions
+from stairwise.nn.taps import scope, tap
 from stairwise.nn.transformer import MLP
 from stairwise.papers.lego.task import BLANK, SLOTS
 
@@ -90,7 +92,7 @@ class Decoder(eqx.Module):
 
         scale, hidden = width**-0.5, hidden_multiple * width
         self.table = (SLOTS**-0.5 * table).astype(dtype)
-        self.positions = make_positions(positions, max_clauses, position_table)
+        self.positions = make_positions(positions, max_clauses, position_table, heads=heads)
         self.attention_norm, self.mlp_norm, self.norm = rms_norm(), rms_norm(), rms_norm()
         self.query = Linear((scale * query).astype(dtype))
         self.key_value = Linear((scale * key_value).astype(dtype))
@@ -129,26 +131,21 @@ class Decoder(eqx.Module):
         embedded = self.embed(clauses, positions)
         seen = places[None, :] <= places[predicates:, None]
         mask = seen if present is None else seen & present[None, :]
-        memory = self.remember(embedded, positions)
-        return self.answer(embedded[predicates:], positions[predicates:], memory, mask)
+        with scope("blocks.0"):
+            memory = self.remember(embedded, positions)
+            return self.answer(embedded[predicates:], positions[predicates:], memory, mask)
 
     def embed(
         self, clauses: Integer[Array, "clauses 5"], positions: Integer[Array, " clauses"]
     ) -> Float[Array, "clauses width"]:
-        """The sum of the five tokens' vectors, and the position where positions are told.
-
-        A product with one-hot vectors and no indexing: its gradient is a matrix product too, which a GPU adds up in
-        the same order every time.
-        """
-        one_hot = jax.nn.one_hot(clauses, self.table.shape[1], dtype=self.table.dtype)
-        told = one_hot * (clauses != BLANK)[..., None]
-        return self.positions.add(jnp.einsum("ksv,svw->kw", told, self.table), positions)
+        """The sum of the five tokens' vectors, and the position where positions are told."""
+        return tap("embed", self.positions.add(clause_vectors(self.table, clauses), positions))
 
     def remember(self, embedded: Float[Array, "clauses width"], positions: Integer[Array, " clauses"]) -> Memory:
         """Keys and values of clauses."""
         key_value = self.key_value(_normed(self.attention_norm, embedded))
         keys, values = jnp.moveaxis(key_value.reshape(len(embedded), 2, self.heads, -1), 1, 0)
-        return Memory(self.positions.rotate(keys, positions), values)
+        return Memory(tap("attn.k", self.positions.rotate(keys, positions)), tap("attn.v", values))
 
     def answer(
         self,
@@ -159,12 +156,26 @@ class Decoder(eqx.Module):
     ) -> tuple[Float[Array, "answers 5 vocabulary"], Float[Array, "heads answers clauses"]]:
         """What follows each of some answers, given what they may look at."""
         query = self.query(_normed(self.attention_norm, embedded)).reshape(len(embedded), self.heads, -1)
-        weights = attention_weights(self.positions.rotate(query, positions), memory.keys, mask)
-        attended = self.out(weighted_values(weights, memory.values).reshape(embedded.shape))
-        stream = embedded + attended if self.attention_residual else attended
-        update = self.mlp(_normed(self.mlp_norm, stream))
-        stream = stream + update if self.mlp_residual else update
+        query = tap("attn.q", self.positions.rotate(query, positions))
+        weights = attention_weights(query, memory.keys, mask)
+        attended = tap("attn_out", self.out(weighted_values(weights, memory.values).reshape(embedded.shape)))
+        stream = tap("resid_mid", embedded + attended if self.attention_residual else attended)
+        update = tap("mlp_out", self.mlp(_normed(self.mlp_norm, stream)))
+        stream = tap("resid_post", stream + update if self.mlp_residual else update)
         return jnp.einsum("kw,swv->ksv", _normed(self.norm, stream), self.unembedding), weights
+
+
+def clause_vectors(
+    table: Float[Array, "slots vocabulary width"], clauses: Integer[Array, "clauses 5"]
+) -> Float[Array, "clauses width"]:
+    """The sum of each clause's five tokens' vectors; the blank adds nothing.
+
+    A product with one-hot vectors and no indexing: its gradient is a matrix product too, which a GPU adds up in the
+    same order every time.
+    """
+    one_hot = jax.nn.one_hot(clauses, table.shape[1], dtype=table.dtype)
+    told = one_hot * (clauses != BLANK)[..., None]
+    return jnp.einsum("ksv,svw->kw", told, table)
 
 
 def _normed(norm: Norm, stream: Float[Array, "clauses width"]) -> Float[Array, "clauses width"]:

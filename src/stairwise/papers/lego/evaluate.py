@@ -10,8 +10,9 @@ from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray
 
 from stairwise.measure.accuracy import exact_match, share
 from stairwise.nn.positions import random_places
-from stairwise.papers.lego.decoder import Decoder
+from stairwise.papers.lego.own import OwnDecoder
 from stairwise.papers.lego.rollout import roll_out
+from stairwise.papers.lego.stack import ClauseModel
 from stairwise.papers.lego.task import Chain, Lego
 
 VALUE = 4  # the slot of an answer that holds its value
@@ -46,7 +47,11 @@ def places_of(key: PRNGKeyArray | None, length: int | Integer[Array, ""], longes
 
 
 def rolled_out(
-    model: Decoder, task: Lego, chains: Chain, lengths: Sequence[int], keys: Key[Array, " chains"] | None = None
+    model: ClauseModel | OwnDecoder,
+    task: Lego,
+    chains: Chain,
+    lengths: Sequence[int],
+    keys: Key[Array, " chains"] | None = None,
 ) -> Tested:
     """Each length on the same chains, cut to it; `task.length` is theirs. `keys`, one a chain, draw random places."""
 
@@ -58,7 +63,7 @@ def rolled_out(
 
 
 def _one_sentence(
-    model: Decoder, task: Lego, length: Integer[Array, ""], chain: Chain, key: PRNGKeyArray | None
+    model: ClauseModel | OwnDecoder, task: Lego, length: Integer[Array, ""], chain: Chain, key: PRNGKeyArray | None
 ) -> Tested:
     places = places_of(key, length, task.length)
     predicates, answers = task.predicates(chain), task.answers(chain)
@@ -75,7 +80,7 @@ def _one_sentence(
 
 
 def _expected(
-    model: Decoder,
+    model: ClauseModel | OwnDecoder,
     clauses: Integer[Array, "clauses 5"],
     length: Integer[Array, ""],
     places: Integer[Array, " places"],
@@ -101,7 +106,7 @@ def clause_losses(
 
 
 def mean_attention(
-    model: Decoder,
+    model: ClauseModel,
     task: Lego,
     chains: Chain,
     order: Integer[Array, " length"] | None = None,
@@ -142,7 +147,7 @@ class Equivariance(NamedTuple):
     attention: Float[Array, ""]
 
 
-def equivariance(model: Decoder, task: Lego, chains: Chain, order: Integer[Array, " length"]) -> Equivariance:
+def equivariance(model: ClauseModel, task: Lego, chains: Chain, order: Integer[Array, " length"]) -> Equivariance:
     """Tell the predicates in another order: the largest change of any logit over the largest logit, and of any
     attention weight once its columns are put back."""
     columns = jnp.concatenate([order, jnp.arange(task.length, 2 * task.length, dtype=jnp.int32)])

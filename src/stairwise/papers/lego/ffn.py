@@ -8,6 +8,7 @@ and the population is the |G| |Y| pairs (g, y), all equally likely, with the ans
 V(y) of a neuron by the same amount, so sum_g V(g) - sum_y V(y) never changes.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -36,7 +37,10 @@ class Features(NamedTuple):
 
 
 class ValueToken(eqx.Module):
-    """The value token on one-step chains of an action; `others` classes that are no values keep the logit 0."""
+    """The value token on one-step chains of an action; `others` classes that are no values keep the logit 0.
+
+    `activation(x, rho, q)` is the smoothed ReLU.
+    """
 
     table: Int[Array, "actions values"]
     clip: Number
@@ -44,6 +48,7 @@ class ValueToken(eqx.Module):
     rho: Number
     others: Number
     power: int = eqx.field(static=True)
+    activation: Callable[[Array, Number, int], Array] = eqx.field(static=True, default=smooth_relu)
 
     @property
     def fibers(self) -> Bool[Array, "classes actions values"]:
@@ -64,7 +69,7 @@ class ValueToken(eqx.Module):
 
     def logits(self, features: Features) -> Float[Array, "classes actions values"]:
         """F_j on every pair."""
-        active = smooth_relu(self.preactivations(features), self.rho, self.power)
+        active = self.activation(self.preactivations(features), self.rho, self.power)
         return clipped(jnp.sum(active, axis=1), self.clip)
 
     def losses(self, features: Features) -> Float[Array, "actions values"]:

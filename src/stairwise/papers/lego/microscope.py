@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay, mean_entropy
+from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay, mean_entropy
 
 
 def diagonals(record: Any) -> Microscope | None:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
+from stairwise.nn.taps import tap
 from stairwise.papers.lego.activation import Number, smooth_relu
 from stairwise.papers.lego.task import SLOTS, Chain, Lego
 from stairwise.train.keys import role
@@ -115,7 +116,8 @@ class Transformer(eqx.Module):
     def read(self, clauses: Clauses, predicates: int) -> Float[Array, "clauses positions tokens neurons"]:
         """<W_{ijr}, Z_k> for each clause k: three gathers a predicate, two an answer."""
         early, late = clauses[:predicates], clauses[predicates:]
-        return jnp.concatenate([self.gathered(early, PREDICATE_SLOTS), self.gathered(late, ANSWER_SLOTS)])
+        gathered = [self.gathered(early, PREDICATE_SLOTS), self.gathered(late, ANSWER_SLOTS)]
+        return tap("blocks.0.attn.v", jnp.concatenate(gathered))
 
     def gathered(self, clauses: Clauses, slots: tuple[int, ...]) -> Float[Array, "clauses positions tokens neurons"]:
         """The rows of the given slots' tokens, added up."""
@@ -124,16 +126,17 @@ class Transformer(eqx.Module):
 
     def attention(self, clauses: Clauses, predicates: int) -> Float[Array, " clauses"]:
         """Attn of the last clause to every clause, itself included."""
-        return jax.nn.softmax(self.scores(clauses, predicates))
+        scores = tap("blocks.0.attn.scores", self.scores(clauses, predicates))
+        return tap("blocks.0.attn.pattern", jax.nn.softmax(scores))
 
     def pre_activations(self, clauses: Clauses, predicates: int) -> Float[Array, "positions tokens neurons"]:
         """Lambda: what was read, mixed by attention."""
         mixed = jnp.tensordot(self.attention(clauses, predicates), self.read(clauses, predicates), axes=1)
-        return mixed + self.bias
+        return tap("blocks.0.mlp.pre", mixed + self.bias)
 
     def output(self, pre_activations: Float[Array, "*shape neurons"]) -> Float[Array, "*shape"]:
         """F; its derivative is zero exactly where it is clipped (`minimum` would halve it at equality)."""
-        raw = jnp.sum(smooth_relu(pre_activations, self.rho, self.q), axis=-1)
+        raw = jnp.sum(tap("blocks.0.mlp.post", smooth_relu(pre_activations, self.rho, self.q)), axis=-1)
         return jnp.where(raw < self.clip, raw, self.clip)
 
     def logits(self, clauses: Clauses, predicates: int) -> Float[Array, "positions tokens"]:
@@ -212,9 +215,13 @@ def feature_ratio(actions: int, values: int) -> float:
     return (1 + actions * (values - 1) / values) / (values - 1 + actions / values)
 
 
-def feature_scale(clip: Number, rho: Number, q: int, bias: Number = 0.0) -> Number:
-    """B' = B + rho (1 - 1/q) - b: the pre-activation (less b) at which sReLU is B."""
-    return clip + rho * (1 - 1 / q) - bias
+def feature_scale(clip: Number, rho: Number, q: int, bias: Number = 0.0, resting: Number = 0.0) -> Number:
+    """B' = B + rho (1 - 1/q) - b: the pre-activation (less b) at which sReLU is B.
+
+    `resting` is what the other neurons of the class add there: k rho/q where k of them are on the flat branch of
+    Definition 3.4, so that B' = B + rho (1 - (k+1)/q) - b; 0 in our networks, whose flat branch is 0.
+    """
+    return clip + rho * (1 - 1 / q) - bias - resting
 
 
 def ideal(

@@ -10,11 +10,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Integer
 
-from stairwise.papers.lego.decoder import Decoder, Memory
+from stairwise.papers.lego import stack
+from stairwise.papers.lego.decoder import Memory
+from stairwise.papers.lego.own import OwnDecoder
+from stairwise.papers.lego.stack import ClauseModel, Stack
 
 
 def roll_out(
-    model: Decoder,
+    model: ClauseModel | OwnDecoder,
     predicates: Integer[Array, "longest 5"],
     start: Integer[Array, " 5"],
     length: int | Integer[Array, ""],
@@ -24,8 +27,12 @@ def roll_out(
 
     `places` are the positions of the sentence's clauses in order, by default 0, 1, ...
     """
+    if isinstance(model, OwnDecoder):
+        return model.roll_out(predicates, start, length)
     longest = len(predicates)
     places = jnp.arange(2 * longest + 1, dtype=jnp.int32) if places is None else places
+    if isinstance(model, Stack):
+        return stack.roll_out(model, predicates, start, length, places)
     told = jnp.arange(longest, dtype=jnp.int32) < length
     known = model.remember(model.embed(predicates, places[:longest]), places[:longest])
     memory = Memory(*(jnp.concatenate([part, jnp.zeros_like(part)]) for part in known))

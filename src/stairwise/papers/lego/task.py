@@ -16,7 +16,8 @@ problem writes g_1 o ... o g_L: the same words, read from the other end).
 ['blank', 'variable', 'action', 'value']
 """
 
-from typing import NamedTuple
+import dataclasses
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from stairwise.tasks.groups import Action, named
+from stairwise.tasks.protocols import ANSWER, Axis, Sentence, check_supervision, told_next
 from stairwise.train.keys import at, role
 
 SLOTS = 5
@@ -46,6 +48,10 @@ class Lego(eqx.Module):
     variables: int = eqx.field(static=True)
     length: int = eqx.field(static=True)
     table: Integer[Array, "actions values"]
+    slots: ClassVar[int] = SLOTS
+    reads: ClassVar[str] = "next"
+    causal: ClassVar[bool] = True
+    supervisions: ClassVar[tuple[str, ...]] = (ANSWER, "chain")
 
     def __check_init__(self):
         if self.length < 1:
@@ -73,6 +79,14 @@ class Lego(eqx.Module):
     def starts(self) -> tuple[int, int, int]:
         """The first token of the variables, of the actions and of the values."""
         return 1, 1 + self.variables, 1 + self.variables + self.actions
+
+    @property
+    def difficulty(self) -> Axis:
+        return Axis("length", tuple(range(1, self.variables)))
+
+    def at(self, difficulty: int) -> "Lego":
+        """Chains of another length, over the same variables."""
+        return dataclasses.replace(self, length=difficulty)
 
     # --- sampling -----------------------------------------------------------------------------------------------------
 
@@ -122,7 +136,22 @@ class Lego(eqx.Module):
         )
         return jnp.concatenate([start.astype(self.table.dtype)[None], products[:, start]])
 
+    def answer(self, example: Chain) -> Integer[Array, " 5"]:
+        """The last clause, its value found from the products."""
+        values = self.track_by_products(example.values[0], example.actions)
+        return self.answers(example._replace(values=values))[-1]
+
+    def chain(self, example: Chain) -> Integer[Array, "length 5"]:
+        """Answers 1..L, clause by clause."""
+        return self.answers(example)[1:]
+
     # --- clauses ------------------------------------------------------------------------------------------------------
+
+    def sentence(self, example: Chain, supervision: str = ANSWER, key: PRNGKeyArray | None = None) -> Sentence:
+        """Predicates and answer 0, and then every further clause ("chain"), or at once the last ("answer")."""
+        check_supervision(self, supervision)
+        asked = self.chain(example) if supervision == "chain" else self.answer(example)[None]
+        return told_next(self.truncated(example, 0), asked)
 
     def clauses(self, chain: Chain, order: Integer[Array, " length"] | None = None) -> Integer[Array, "clauses 5"]:
         """The sentence Z^L as token ids: L predicates (in the given order), then answers 0..L."""

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Construction
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.paper import Construction
 from stairwise.papers.lego.config.task import Task
 
 LARGEST = 2**27  # numbers in W
 
 
 @dataclass(frozen=True)
-class Solution(Config):
+class IdealNetwork(Config):
     """The ideal FFN of Theorem C.1 under attention that has found its two clauses."""
 
     task: Task = option(Task(), "the task; the same weights serve every length")
@@ -25,7 +25,7 @@ class Solution(Config):
         require(count <= LARGEST, f"task has {count} weights to write out, which must be at most {LARGEST}")
 
 
-def solution(config: Solution, seed: int) -> Any:
+def solution(config: IdealNetwork, seed: int) -> Any:
     """`Transformer` of the theory, for the value token; nothing is drawn."""
     from stairwise.papers.lego import model as models
     from stairwise.papers.lego.task import lego
@@ -37,7 +37,9 @@ def solution(config: Solution, seed: int) -> Any:
     return traced(models.ideal(task, clip=clip, rho=config.rho, q=config.power, scores=scores))
 
 
-CONSTRUCTIONS = (Construction("solution", "the FFN and the attention that Algorithm 1 approaches", Solution, solution),)
+CONSTRUCTIONS = (
+    Construction("solution", "the FFN and the attention that Algorithm 1 approaches", IdealNetwork, solution),
+)
 TENSORS = {
     "weights": "W of the theory's FFN: [clause slot p, token v, output position i, output token j, neuron r]",
     "scores.predicate": "Q43: score of a predicate by its third token, [query's variable, token]",

@@ -1,6 +1,6 @@
 """Parity with and without a chain of thought: exponentially many samples against linearly many."""
 
-from stairwise.lab.contract import Paper
+from stairwise.lab.contract.paper import Paper
 from stairwise.papers.parity_cot.answers import ANSWERS
 from stairwise.papers.parity_cot.claims import LEDGER
 from stairwise.papers.parity_cot.data import TASK

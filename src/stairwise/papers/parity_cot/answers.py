@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.answers import Answer, Measured
+from stairwise.lab.contract.answers import Answer, Measured
 
 
 def first_arm(records: Sequence[Any]) -> list[Any]:
@@ -16,7 +16,7 @@ def first_arm(records: Sequence[Any]) -> list[Any]:
 def samples(records: Sequence[Any]) -> Measured:
     config = records[0].config
     total = 3 * config.batch
-    return Measured(f"{total:,} at n = {config.task.inputs}, k = {config.task.size}", total)
+    return Measured(f"{total:,} at n = {config.task.bits}, k = {config.task.size}", total)
 
 
 def steps(records: Sequence[Any]) -> Measured:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.measure.gsm8k import Problem, reasoning, result, without_calculator
 from stairwise.papers.parity_cot import word_problems
 from stairwise.papers.parity_cot.config.language import Corpus

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Integer
 
-from stairwise.lab.config import Config, option
-from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.sources import Columns, Draw, Source, TaskSource, Texts, WorkedSolution
 from stairwise.papers.parity_cot.config.task import LARGEST, LAYOUTS, ORDERS, Task
 from stairwise.tasks.enumeration import Space
 from stairwise.tasks.prose import digits, listed, numbered, numbers
@@ -25,7 +25,7 @@ CHANCES = 2**24  # noise is a multiple of 1/CHANCES
 class Chains(Config):
     """The parity of k secret bits among n, with the chain of partial sums that takes g of them a step."""
 
-    inputs: int = option(16, "input bits n", low=1, high=LARGEST)
+    bits: int = option(16, "input bits n", low=1, high=LARGEST)
     size: int = option(4, "secret bits k", low=1, high=LARGEST)
     secret: tuple[int, ...] = option((), "the secret positions, counted from 0; none = drawn from the seed", low=0)
     order: str = option("ascending", "in which order the chain takes the secret bits", choices=ORDERS)
@@ -56,7 +56,7 @@ class Chains(Config):
 
 
 def space(config: Chains) -> Space:
-    return Space((2,) * config.inputs, (CHANCES,) * config.steps if config.noise else ())
+    return Space((2,) * config.bits, (CHANCES,) * config.steps if config.noise else ())
 
 
 def source(config: Chains, draw: Draw) -> Source:
@@ -72,7 +72,7 @@ def source(config: Chains, draw: Draw) -> Source:
         texts=lambda columns: told(columns, secret if config.tell else None),
         notation=f"The parity is the sum mod 2 of the bits at {places}, counted from 0; s1, s2, ... are the partial"
         f" sums, {config.absorbed} further of these bits a step.",
-        room=8 * config.inputs + 8 * config.steps,
+        room=8 * config.bits + 8 * config.steps,
         drawn={"secret": secret},
         vocabulary=("0", "1"),
         prompt_tokens=layout.first + 1,
@@ -81,16 +81,28 @@ def source(config: Chains, draw: Draw) -> Source:
     )
 
 
+def task(config: Chains, drawn: Mapping[str, Any]):
+    """The parity and its partial sums, one secret bit at a time."""
+    import jax.numpy as jnp
+
+    from stairwise.tasks.parity import ParityTokens
+
+    require(config.absorbed == 1, f"absorbed={config.absorbed} must be 1: a step of a task takes one bit")
+    require(config.noise == 0, f"noise={config.noise} must be 0: a task has right answers")
+    require(config.layout == "paper", f"layout={config.layout} must be paper: it is how a task is told")
+    return ParityTokens(config.bits, jnp.asarray(drawn["secret"], dtype=jnp.int32), config.size)
+
+
 def summed(
     config: Chains, secret: list[int], found: Integer[np.ndarray, "rows digits"], noise: float, cot: bool, zero: bool
 ) -> dict[str, np.ndarray]:
     """Bits and their partial sums; a wrong step and all that builds on it are flipped."""
-    bits = found[:, : config.inputs].astype(np.int8)
+    bits = found[:, : config.bits].astype(np.int8)
     taken = np.cumsum(bits[:, secret], axis=1, dtype=np.int32)
     sums = taken[:, np.minimum(config.absorbed * np.arange(1, config.steps + 1), config.size) - 1]
     wrong = {}
     if noise:
-        wrong = {"wrong": (found[:, config.inputs :] < round(noise * CHANCES)).astype(np.int8)}
+        wrong = {"wrong": (found[:, config.bits :] < round(noise * CHANCES)).astype(np.int8)}
         sums = sums + np.cumsum(wrong["wrong"], axis=1, dtype=np.int32)
     steps = (sums % 2).astype(np.int8)
     parts = [bits, np.zeros((len(bits), int(zero)), dtype=np.int8), steps if cot else steps[:, -1:]]
@@ -106,7 +118,7 @@ def told(columns: Columns, secret: list[int] | None) -> Texts:
     )
 
 
-def solve(config: Chains, drawn: Mapping[str, Any], prompt: str) -> Solution:
+def solve(config: Chains, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution:
     """Partial sums by XOR, g secret bits at a time."""
     bits = [int(bit) for bit in prompt.partition(";")[0].split()]
     steps, total = [], 0
@@ -114,7 +126,7 @@ def solve(config: Chains, drawn: Mapping[str, Any], prompt: str) -> Solution:
         for position in drawn["secret"][place : place + config.absorbed]:
             total ^= bits[position]
         steps.append(str(total))
-    return Solution(steps, steps[-1])
+    return WorkedSolution(steps, steps[-1])
 
 
 TASK = TaskSource(
@@ -124,5 +136,6 @@ TASK = TaskSource(
     space=space,
     source=source,
     solve=solve,
+    task=task,
     difficulty="size",
 )

@@ -8,32 +8,26 @@ from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot.config.training import Decoder
 from stairwise.papers.parity_cot.structured import answer_logits
 from stairwise.papers.parity_cot.task import Layout
+from stairwise.train.own import OwnModel
 
 
 def make_decoder(config: Decoder, length: int, std: float | Float[Array, ""], key: PRNGKeyArray) -> Transformer:
-    """GPT-2's architecture on {0, 1} with `length` learned positions; the initial scale may be traced."""
-    return Transformer(
-        vocab=2,
-        width=config.width,
-        layers=config.layers,
-        heads=config.heads,
-        causal=True,
-        positions="learned",
-        max_length=length,
-        dropout=config.dropout,
-        std=std,
-        compute_dtype=config.compute,
-        parameter_dtype=config.parameters,
-        key=key,
-    )
+    """GPT-2's architecture on {0, 1}, or another of the config's parts; the initial scale may be traced."""
+    sizes = config.arguments(length)
+    return Transformer(vocab=2, dropout=config.dropout, std=std, parameter_dtype=config.parameters, key=key, **sizes)
 
 
 def logits_of(
-    model: Transformer, layout: Layout, tokens: Integer[Array, "batch tokens"], key: PRNGKeyArray | None = None
+    model: Transformer | OwnModel,
+    layout: Layout,
+    tokens: Integer[Array, "batch tokens"],
+    key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch rows 2"]:
-    """Logits at the supervised rows of a batch; with a key and dropout through the dense path, else by tables."""
+    """Logits at the supervised rows of a batch: by tables, or through the dense path where a key matters (dropout)."""
     read = tokens[:, : layout.length]
-    if key is None or model.dropout == 0:
+    if not isinstance(model, Transformer):
+        return jax.vmap(model)(read.astype(jnp.int32))[:, layout.first : layout.first + layout.rows]
+    if key is None or not model.draws:
         return answer_logits(model, read, layout.first, layout.rows)
     keys = jax.random.split(key, len(tokens))
     everywhere = jax.vmap(lambda one, own: model(one, key=own))(read.astype(jnp.int32), keys)

@@ -12,11 +12,14 @@ from stairwise.nn.attention import attention_mask
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot.decoder import cross_entropy, logits_of
 from stairwise.papers.parity_cot.task import Problem
+from stairwise.train.own import OwnModel
 
 Sequences = Int8[Array, "sequences tokens"]
 
 
-def accuracy(model: Transformer, problem: Problem, tokens: Sequences, batch: int) -> dict[str, Float[Array, ""]]:
+def accuracy(
+    model: Transformer | OwnModel, problem: Problem, tokens: Sequences, batch: int
+) -> dict[str, Float[Array, ""]]:
     """Teacher-forced, on held-out sequences: all steps right, a step right, and the loss.
 
     All steps of a sequence are right here exactly when they are in a greedy roll-out: up to the first error both read

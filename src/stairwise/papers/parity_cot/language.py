@@ -22,33 +22,27 @@ without CoT can be compared as well ("question").
 
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from stairwise.measure.attention import mean_row, sparsest_row
 from stairwise.nn.attention import attention_mask
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot.config.language import Reading
 from stairwise.papers.parity_cot.corpus import Parts, tokenise
+from stairwise.train.gradient import Training, gradient_training, numbered, with_replacement
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
+from stairwise.train.schedules import warm_up_linear
 from stairwise.train.stage import Stage, every
 
 # what is measured of each head: on which text, over which tokens
 LOOKS = ("min cot", "mean cot", "min own", "mean own", "min question", "mean question")
 AT_ONCE = 8  # held-out texts read side by side
-
-
-class State(NamedTuple):
-    """The decoder, the optimiser's memory, and the loss of the last batch."""
-
-    model: Transformer
-    optimizer: Any
-    loss: Float[Array, ""]
 
 
 class Text(NamedTuple):
@@ -68,14 +62,19 @@ def reading(config: Reading) -> list[Stage]:
     corpus = tokenise(config.data, config.corpus)
     train, held_out = (Parts(*map(jnp.asarray, parts)) for parts in (corpus.train, corpus.held_out))
     return [
-        Stage(
-            name="train",
-            init=init,
-            tick=partial(tick, train),
-            max_ticks=config.steps,
+        gradient_training(
+            model=lambda trial, key: make_model(trial.config, role(key, "model")),
+            batch=numbered(
+                lambda trial, problem: own_text(train, trial, problem),
+                with_replacement(config.batch, len(train.starts)),
+            ),
+            loss=lambda trial, model, texts, key: batch_loss(model, texts),
+            optimizer=optimizer,
+            steps=config.steps,
             measure=partial(measure, held_out),
             measure_at=every(config.measure_every, config.steps),
-            finish=partial(finish, held_out),
+            keep=None,
+            finish=partial(every_head, held_out),
         )
     ]
 
@@ -111,45 +110,24 @@ def own_text(parts: Parts, trial: RunningTrial[Reading], problem) -> Text:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def init(trial: RunningTrial[Reading], carry, key) -> State:
-    config = trial.config
-    model: Any = Transformer(
+def make_model(config: Reading, key: PRNGKeyArray) -> Transformer:
+    return Transformer(
         vocab=config.corpus.vocabulary,
-        width=config.width,
-        layers=config.layers,
-        heads=config.heads,
+        width=config.model.width,
+        layers=config.model.layers,
+        heads=config.model.heads,
         causal=True,
         positions="rotary",
-        std=config.std,
-        compute_dtype=config.precision,
-        key=role(key, "model"),
+        std=config.model.std,
+        compute_dtype=config.model.compute,
+        key=key,
     )
-    return State(model, gradient_transform().init(model), jnp.float32(0))
 
 
-def gradient_transform() -> optax.GradientTransformation:
-    """Everything of the optimiser but the rate, which depends on the step."""
-    return optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b1=0.9, b2=0.99, eps=1e-8))
-
-
-def rate(trial: RunningTrial[Reading], t) -> Float[Array, ""]:
-    """Up linearly over the first 5 % of the steps, then down linearly to 0."""
-    config = trial.config
-    rising = max(1, config.steps // 20)
-    falling = max(1, config.steps - rising)
-    return config.learning_rate * jnp.minimum((t + 1) / rising, (config.steps - t) / falling).astype(jnp.float32)
-
-
-def tick(parts: Parts, trial: RunningTrial[Reading], state: State, key, t) -> State:
-    """One step of Adam on the mean loss of all tokens in a batch of problems, drawn alike in every arm."""
-    config = trial.config
-    problems = jax.random.randint(key, (config.batch,), 0, len(parts.starts), dtype=jnp.int32)
-    texts = jax.vmap(partial(own_text, parts, trial))(problems)
-    loss, gradient = jax.value_and_grad(batch_loss)(state.model, texts)
-    direction, memory = gradient_transform().update(gradient, state.optimizer)
-    step = rate(trial, t)
-    model = jax.tree.map(lambda parameter, change: parameter - step * change, state.model, direction)
-    return State(model, memory, loss)
+def optimizer(config: Reading) -> optax.GradientTransformation:
+    """Adam on clipped gradients; the rate goes up linearly over the first 5 % of the steps, then down linearly to 0."""
+    rate = warm_up_linear(config.learning_rate, config.steps // 20, config.steps)
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, b2=0.99))
 
 
 def batch_loss(model: Transformer, texts: Text) -> Float[Array, ""]:
@@ -209,12 +187,12 @@ def read(model: Transformer, text: Text) -> dict[str, Array]:
     } | entropies
 
 
-def measure(parts: Parts, trial: RunningTrial[Reading], state: State, key, t) -> dict[str, Array]:
+def measure(parts: Parts, trial: RunningTrial[Reading], state: Training, key, t) -> dict[str, Array]:
     found = look(parts, trial, state.model)
     heads = jnp.mean(found.pop("heads"), axis=(1, 2))
     return {"train loss": state.loss} | found | {name: heads[k] for k, name in enumerate(LOOKS)}
 
 
-def finish(parts: Parts, trial: RunningTrial[Reading], state: State, key):
-    """Every head at the end; the weights are not kept."""
-    return None, {"heads": look(parts, trial, state.model)["heads"]}
+def every_head(parts: Parts, trial: RunningTrial[Reading], state: Training, key) -> dict[str, Array]:
+    """Every head at the end."""
+    return {"heads": look(parts, trial, state.model)["heads"]}

@@ -4,7 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay, frames_of, mean_entropy, snapshot_ticks
+from stairwise.lab.contract.microscope import (
+    Axis,
+    Curve,
+    Map,
+    Microscope,
+    Overlay,
+    frames_of,
+    mean_entropy,
+    snapshot_ticks,
+)
 
 METRICS = ("loss", "exact match", "accuracy", "argmax on the secret", "worst attention error")
 
@@ -16,10 +25,10 @@ def secret_found(record: Any) -> Microscope | None:
         return None
     task, blocks = record.config.task, record.config.blocks
     secret = np.atleast_1d(record.array("steps/secret"))
-    frames = [_seen(frame, task.inputs) for frame in frames_of(record, "steps/attention")]
+    frames = [_seen(frame, task.bits) for frame in frames_of(record, "steps/attention")]
     chosen = {int(position) for position in secret}
-    bits = [f"bit {j + 1}{' (secret)' if j in chosen and task.cot else ''}" for j in range(task.inputs)]
-    chain = ["the 0 before the chain", *(f"partial sum {i + 1}" for i in range(frames[0].shape[1] - task.inputs - 1))]
+    bits = [f"bit {j + 1}{' (secret)' if j in chosen and task.cot else ''}" for j in range(task.bits)]
+    chain = ["the 0 before the chain", *(f"partial sum {i + 1}" for i in range(frames[0].shape[1] - task.bits - 1))]
     rows = [f"step {i + 1}" for i in range(len(frames[0]))] if task.cot else ["the answer"]
     overlay = Overlay("the secret bit that the step adds", [(i, int(j)) for i, j in enumerate(secret)])
     steps = [tick // blocks for tick in ticks]
@@ -36,7 +45,7 @@ def secret_found(record: Any) -> Microscope | None:
                 "mean over fresh sequences; rows attend to columns",
                 frames,
                 Axis("step of the chain", rows),
-                Axis("token", bits + chain, (task.inputs,)),
+                Axis("token", bits + chain, (task.bits,)),
                 (overlay,) if task.cot else (),
             )
         ],
@@ -51,14 +60,14 @@ def heads_watched(record: Any) -> Microscope | None:
         return None
     config, task = record.config, record.config.task
     lead, live = int(task.layout == "authors" and task.cot), -(-task.size // task.absorbed) if task.cot else 1
-    first = task.inputs - (task.layout == "authors")
+    first = task.bits - (task.layout == "authors")
     frames = frames_of(record, "train/attention")
     last = int(record.series("exact match")[0][-1])
     if last > ticks[-1]:  # it stopped between two snapshots
         ticks, frames = [*ticks, last], [*frames, record.array("train/attention")]
     width = first + lead + live
     secret = [int(position) for position in np.atleast_1d(record.array("train/secret"))[: task.size]]
-    tokens = [f"bit {j + 1}{' (secret)' if j in secret else ''}" for j in range(task.inputs)]
+    tokens = [f"bit {j + 1}{' (secret)' if j in secret else ''}" for j in range(task.bits)]
     tokens += ["the 0 before the chain", *(f"partial sum {i + 1}" for i in range(live))]
     rows = Axis("step of the chain", [f"step {i + 1}" for i in range(live)] if task.cot else ["the answer"])
     group = task.absorbed if task.cot else task.size
@@ -76,7 +85,7 @@ def heads_watched(record: Any) -> Microscope | None:
                 "mean attention; rows attend to columns",
                 [_seen(frame[layer, head, lead : lead + live, :width], first + lead) for frame in frames],
                 rows,
-                Axis("token", tokens[:width], (task.inputs,)),
+                Axis("token", tokens[:width], (task.bits,)),
                 (overlay,),
             )
             for layer in range(frames[0].shape[0])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from stairwise.lab.contract import plots
 from stairwise.measure.complexity import Hits, earliest
 from stairwise.measure.estimates import Estimate
 from stairwise.measure.fits import Data
@@ -15,11 +16,8 @@ REPEATS = 400  # bootstrap replicates of a growth law
 
 
 def grouped(records: Iterable[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    """Records by a property, sorted by it."""
-    groups: dict[Any, list[Any]] = {}
-    for record in records:
-        groups.setdefault(by(record.config), []).append(record)
-    return dict(sorted(groups.items()))
+    """Records by a property of their config, sorted by it."""
+    return dict(sorted(plots.grouped(records, lambda record: by(record.config)).items()))
 
 
 def where(records: Iterable[Any], condition: Callable[[Any], bool]) -> list[Any]:
@@ -29,7 +27,7 @@ def where(records: Iterable[Any], condition: Callable[[Any], bool]) -> list[Any]
 
 def shape(config: Any) -> tuple[int, int]:
     """Layers and heads."""
-    return config.decoder.layers, config.decoder.heads
+    return config.model.layers, config.model.heads
 
 
 def shape_text(layers_heads: tuple[int, int]) -> str:
@@ -50,9 +48,7 @@ def hits(records: Sequence[Any]) -> Hits:
 
 def best_of_rates(records: Sequence[Any]) -> Hits:
     """The earliest hit of each seed over its learning rates: the paper's protocol, one entry a seed."""
-    by_seed: dict[int, list[Any]] = {}
-    for record in records:
-        by_seed.setdefault(record.seed, []).append(record)
+    by_seed = plots.grouped(records, lambda record: record.seed)
     best = [earliest(*(hits([record]) for record in group)) for _, group in sorted(by_seed.items())]
     return Hits(np.concatenate([one.times for one in best]), np.concatenate([one.censored for one in best]))
 

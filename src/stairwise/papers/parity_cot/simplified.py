@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
 
+from stairwise.nn.taps import tap
+
 WORD = 32
 
 
@@ -118,7 +120,8 @@ def attention(
     of_query = jnp.where(tokens[first:] == 1, columns[..., 1], columns[..., 0])
     of_key = jnp.where(tokens[:, None] == 1, of_query[:, 1], of_query[:, 0])  # key, query
     seen = key[:, None] <= key[None, first:]
-    return jax.nn.softmax(jnp.where(seen, of_key, -jnp.inf), axis=0).T
+    masked = tap("blocks.0.attn.scores", jnp.where(seen, of_key, -jnp.inf))
+    return tap("blocks.0.attn.pattern", jax.nn.softmax(masked, axis=0).T)
 
 
 def on_atoms(
@@ -133,7 +136,8 @@ def preactivations(tables: Tables, tokens: Integer[Array, " positions"], first: 
     """W [x_i; attention output] of every neuron at every query from position `first` on."""
     mine = at_queries(tables.own, first)
     own = jnp.where(tokens[first:] == 1, mine[..., 1], mine[..., 0])
-    return own.T + on_atoms(attention(tables.scores, tokens, first), tokens) @ tables.seen.T
+    mixed = on_atoms(attention(tables.scores, tokens, first), tokens) @ tables.seen.T
+    return tap("blocks.0.mlp.pre", own.T + mixed)
 
 
 def outputs(

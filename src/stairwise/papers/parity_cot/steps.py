@@ -77,7 +77,7 @@ def rates(trial: RunningTrial[ThreeSteps]) -> Float[Array, " steps"]:
     config = trial.config
     m, scale = config.neurons, config.scale
     if config.rates == "literal":
-        eta0 = m * scale * math.sqrt(config.batch) / (100 * jnp.log(config.task.inputs / config.failure))
+        eta0 = m * scale * math.sqrt(config.batch) / (100 * jnp.log(config.task.bits / config.failure))
         eta2 = 4 * config.task.size * scale / 3
     else:
         eta0 = config.positions * jnp.sqrt(128 * m * config.logit)
@@ -187,7 +187,7 @@ def batch_outputs(
 
 def test_tokens(trial: RunningTrial[ThreeSteps], problem: Problem) -> Int8[Array, "count tokens"]:
     """Fresh sequences without noise, the same at every step."""
-    return draw_tokens(trial.config, problem, 0.0, trial.config.test_sequences, trial.key("test"))
+    return draw_tokens(trial.config, problem, 0.0, trial.config.test_examples, trial.key("test"))
 
 
 def measure(trial: RunningTrial[ThreeSteps], state: State, key: PRNGKeyArray, t) -> dict[str, Array]:
@@ -196,7 +196,7 @@ def measure(trial: RunningTrial[ThreeSteps], state: State, key: PRNGKeyArray, t)
     setting, tables = state.setting, state.weights.tables(state.setting.gram)
     tokens = test_tokens(trial, setting.problem)
     out, agreeing = batch_outputs(tables, setting.positive, tokens)
-    labels = tokens[:, config.task.inputs + 1 :]
+    labels = tokens[:, config.task.bits + 1 :]
     right = (out > 0) == (labels == 1)
     found = {
         "exact match": share(jnp.all(right, axis=1), dtype=out.dtype),
@@ -216,7 +216,7 @@ def over_all_inputs(
     secret, h = setting.secret, simplified.readout(config.neurons)
     error = worst_attention(tables.scores, secret)
     target, other = target_and_other(tables.scores, secret)
-    weights = jax.vmap(lambda one: simplified.attention(tables.scores, one, config.task.inputs))(tokens[:, :-1])
+    weights = jax.vmap(lambda one: simplified.attention(tables.scores, one, config.task.bits))(tokens[:, :-1])
     return {
         "argmax on the secret": share(jnp.argmax(weights, axis=-1) == secret, dtype=error.dtype),
         "worst attention error": jnp.max(error),
@@ -230,5 +230,5 @@ def snapshot(trial: RunningTrial[ThreeSteps], state: State) -> dict[str, Array]:
     """Mean attention of every supervised position over some test sequences."""
     tables = state.weights.tables(state.setting.gram)
     tokens = test_tokens(trial, state.setting.problem)[:SHOWN, :-1]
-    weights = jax.vmap(lambda one: simplified.attention(tables.scores, one, trial.config.task.inputs))(tokens)
+    weights = jax.vmap(lambda one: simplified.attention(tables.scores, one, trial.config.task.bits))(tokens)
     return {"attention": jnp.mean(weights, axis=0)}

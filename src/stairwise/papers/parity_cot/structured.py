@@ -7,6 +7,7 @@ layer is both first and last: then its scores are a table over (row, bit, positi
 product with the one-hot attention weights, and only the perceptron sees batch x rows vectors.
 
 Exact: the same numbers as `Transformer` gives at those rows (the tests say 1e-10, gradients included). No dropout.
+Decoders of other parts (`stairwise.nn.parts`) read every sequence by itself.
 """
 
 import jax
@@ -22,6 +23,8 @@ Tokens = Integer[Array, "batch length"]
 
 def answer_logits(model: Transformer, tokens: Tokens, first: int, rows: int) -> Float[Array, "batch rows outputs"]:
     """Logits at positions first .. first+rows-1 of every sequence of the batch."""
+    if not has_tables(model):
+        return jax.vmap(model)(tokens.astype(jnp.int32))[:, first : first + rows]
     table = embedding_table(model, tokens.shape[1])
     if len(model.blocks) == 1:
         stream = one_layer(model.blocks[0], table, tokens, first, rows)
@@ -31,6 +34,19 @@ def answer_logits(model: Transformer, tokens: Tokens, first: int, rows: int) -> 
             stream = middle_layer(block, stream)
         stream = last_layer(model.blocks[-1], stream, first, rows)
     return read(model, stream)
+
+
+def has_tables(model: Transformer) -> bool:
+    """Whether the decoder is one whose parts this file knows: softmax, positions at the input, residuals, no loops."""
+    block = model.blocks[0]
+    attends = isinstance(block.attention, MultiHeadAttention) and isinstance(model.positions, LearnedPositions)
+    return attends and block.attention_residual and block.mlp_residual and model.loops == 1
+
+
+def attention_of(block: Block) -> MultiHeadAttention:
+    """The attention of a block of such a decoder."""
+    assert isinstance(block.attention, MultiHeadAttention)
+    return block.attention
 
 
 def embedding_table(model: Transformer, length: int) -> Float[Array, "length 2 width"]:
@@ -46,7 +62,7 @@ def one_layer(
     """The stream behind the only layer, at the supervised rows."""
     length = len(table)
     asked = slice(first, first + rows)
-    query, key, value = jnp.moveaxis(projected(block.attention, norm(block.attention_norm, table)), 2, 0)
+    query, key, value = jnp.moveaxis(projected(attention_of(block), norm(block.attention_norm, table)), 2, 0)
     wide = jnp.promote_types(query.dtype, jnp.float32)
     scale = query.shape[-1] ** 0.5
     scores = jnp.einsum("rahd,tchd->rathc", query[asked], key, preferred_element_type=wide) / scale
@@ -58,20 +74,20 @@ def one_layer(
     one_hot = jax.nn.one_hot(tokens, 2, dtype=value.dtype)
     spread = weights.astype(value.dtype)[..., None] * one_hot[:, None, :, None, :]
     attended = jnp.einsum("brthc,tchd->brhd", spread, value)
-    return perceptron(block, select(table[asked], tokens[:, asked]) + merged(block.attention, attended))
+    return perceptron(block, select(table[asked], tokens[:, asked]) + merged(attention_of(block), attended))
 
 
 def first_layer(
     block: Block, table: Float[Array, "length 2 width"], tokens: Tokens
 ) -> Float[Array, "batch length width"]:
     """The stream behind the first of several layers: its projections come from the table."""
-    packed = select(projected(block.attention, norm(block.attention_norm, table)), tokens)
-    return perceptron(block, select(table, tokens) + mixed(block.attention, packed))
+    packed = select(projected(attention_of(block), norm(block.attention_norm, table)), tokens)
+    return perceptron(block, select(table, tokens) + mixed(attention_of(block), packed))
 
 
 def middle_layer(block: Block, stream: Float[Array, "batch length width"]) -> Float[Array, "batch length width"]:
-    packed = projected(block.attention, norm(block.attention_norm, stream))
-    return perceptron(block, stream + mixed(block.attention, packed))
+    packed = projected(attention_of(block), norm(block.attention_norm, stream))
+    return perceptron(block, stream + mixed(attention_of(block), packed))
 
 
 def last_layer(
@@ -80,13 +96,13 @@ def last_layer(
     """The stream behind the last layer at the supervised rows; other positions give keys and values only."""
     normed, asked = norm(block.attention_norm, stream), slice(first, first + rows)
     width = normed.shape[-1]
-    weight = block.attention.qkv.weight.astype(normed.dtype)
-    bias = block.attention.qkv.bias.astype(normed.dtype)
-    query = heads(block.attention, normed[:, asked] @ weight[:, :width] + bias[:width])
+    weight = attention_of(block).qkv.weight.astype(normed.dtype)
+    bias = attention_of(block).qkv.bias.astype(normed.dtype)
+    query = heads(attention_of(block), normed[:, asked] @ weight[:, :width] + bias[:width])
     key, value = (
-        heads(block.attention, part) for part in jnp.split(normed @ weight[:, width:] + bias[width:], 2, axis=-1)
+        heads(attention_of(block), part) for part in jnp.split(normed @ weight[:, width:] + bias[width:], 2, axis=-1)
     )
-    stream = stream[:, asked] + mixed_at(block.attention, query, key, value, first)
+    stream = stream[:, asked] + mixed_at(attention_of(block), query, key, value, first)
     return perceptron(block, stream)
 
 

@@ -39,7 +39,7 @@ class Layout(eqx.Module):
 
     @staticmethod
     def of(task: Task) -> "Layout":
-        steps, n = task.room if task.cot else 1, task.inputs
+        steps, n = task.room if task.cot else 1, task.bits
         if task.layout == "paper":
             return Layout(length=n + steps, first=n, rows=steps)
         if task.cot:
@@ -86,7 +86,7 @@ def problem_of(task: Task, seed: int | Integer[Array, ""]) -> Problem:
     place = jnp.arange(task.room, dtype=jnp.int32)
     steps = task.room if task.cot else 1
     turn = place // task.absorbed if task.cot else jnp.zeros_like(place)
-    here = secret[:, None] == jnp.arange(task.inputs, dtype=jnp.int32)  # (place, input)
+    here = secret[:, None] == jnp.arange(task.bits, dtype=jnp.int32)  # (place, input)
     now = turn[:, None] == jnp.arange(steps, dtype=jnp.int32)  # (place, step)
     absorbs = jnp.any(now[:, :, None] & here[:, None, :], axis=0)
     return Problem(absorbs, jnp.any(absorbs, axis=1), Layout.of(task))
@@ -99,12 +99,12 @@ def secret_of(task: Task, key: PRNGKeyArray, size: int | Integer[Array, ""]) -> 
         secret = jnp.array(named, dtype=jnp.int32)
     else:
         # the authors draw until the last input is not in the secret, unless all are
-        eligible = jnp.where(size < task.inputs, task.inputs - 1, task.inputs) if task.layout == "authors" else None
-        secret = draw_subset(role(key, "subset"), task.inputs, task.room, eligible, size)
+        eligible = jnp.where(size < task.bits, task.bits - 1, task.bits) if task.layout == "authors" else None
+        secret = draw_subset(role(key, "subset"), task.bits, task.room, eligible, size)
     if task.order != "random":
         return secret
     lots = jax.random.bits(role(key, "order"), (task.room,), dtype=jnp.uint32) >> 1
-    lots = jnp.where(secret < task.inputs, lots, jnp.uint32(2**32 - 1))
+    lots = jnp.where(secret < task.bits, lots, jnp.uint32(2**32 - 1))
     return secret[jnp.argsort(lots, stable=True)]
 
 
@@ -113,7 +113,7 @@ def secret_of(task: Task, key: PRNGKeyArray, size: int | Integer[Array, ""]) -> 
 
 def fresh_bits(key: PRNGKeyArray, task: Task) -> Int8[Array, " inputs"]:
     """Independent uniform inputs."""
-    return coin_flips(key, task.inputs)
+    return coin_flips(key, task.bits)
 
 
 def pool_bits(key: PRNGKeyArray, task: Task, index: Integer[Array, ""]) -> Int8[Array, " inputs"]:
@@ -121,9 +121,9 @@ def pool_bits(key: PRNGKeyArray, task: Task, index: Integer[Array, ""]) -> Int8[
 
     Training sets are the first indices and validation sets the last, so they are disjoint, and sets are nested.
     """
-    if task.inputs > MOST_BITS:
-        return coin_flips(jax.random.fold_in(key, index), task.inputs)
-    return distinct_bits(key, index, task.inputs)
+    if task.bits > MOST_BITS:
+        return coin_flips(jax.random.fold_in(key, index), task.bits)
+    return distinct_bits(key, index, task.bits)
 
 
 def wrong_steps(key: PRNGKeyArray, problem: Problem, noise) -> Bool[Array, " steps"]:

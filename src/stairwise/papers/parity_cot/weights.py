@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Construction
+from stairwise.config import Config, option
+from stairwise.lab.contract.paper import Construction
 from stairwise.papers.parity_cot.claims.embeddings import Represented, draw
 
 
@@ -12,7 +12,7 @@ from stairwise.papers.parity_cot.claims.embeddings import Represented, draw
 class Written(Config):
     """A parity, and the width at which it is written down."""
 
-    inputs: int = option(10, "input bits n", low=2, high=10_000)
+    bits: int = option(10, "input bits n", low=2, high=10_000)
     size: int = option(3, "secret bits k", low=1, high=10_000)
     width: int = option(200, "width d; at least 2k", low=2, high=2**13)
     secret: tuple[int, ...] = option((), "the secret positions, counted from 0; none = drawn", low=0)
@@ -22,7 +22,7 @@ class Written(Config):
 
     @property
     def represented(self) -> Represented:
-        return Represented(self.inputs, self.size, self.width, self.secret)
+        return Represented(self.bits, self.size, self.width, self.secret)
 
 
 def theorem1(config: Written, seed: int) -> Any:

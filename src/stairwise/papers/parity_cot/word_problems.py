@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from stairwise.lab.config import ConfigError
+from stairwise.config import ConfigError
 from stairwise.measure.gsm8k import Problem, read_problems
 
 VARIABLE = "STAIRWISE_GSM8K"

@@ -1,6 +1,6 @@
 """Parity in one gradient step: chains of thought as a binary tree of products, with and without teacher forcing."""
 
-from stairwise.lab.contract import Paper
+from stairwise.lab.contract.paper import Paper
 from stairwise.papers.parity_onestep.answers import ANSWERS
 from stairwise.papers.parity_onestep.claims import LEDGER
 from stairwise.papers.parity_onestep.data import TASK
@@ -26,3 +26,4 @@ PAPER = Paper(
 fig_onestep, fig_staircase, fig_regimes = (PAPER.figure(f"fig-{name}") for name in ("onestep", "staircase", "regimes"))
 fig_phase, fig_scaling, fig_dimension = (PAPER.figure(f"fig-{name}") for name in ("phase", "scaling", "dimension"))
 fig_lam, fig_link, fig_noise, fig_oracle = (PAPER.figure(f"fig-{name}") for name in ("lam", "link", "noise", "oracle"))
+fig4, fig5 = (PAPER.figure(name) for name in ("fig4", "fig5"))

@@ -3,9 +3,9 @@
 import warnings
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 
-LARGEST = 2**14  # bits or subset entries
+LARGEST = 2**14  # bits or secret positions
 
 
 @dataclass(frozen=True)
@@ -13,19 +13,21 @@ class Task(Config):
     """A parity of k out of d bits and its decomposition into products of two."""
 
     bits: int = option(64, "input bits d", low=2, high=LARGEST)
-    size: int = option(32, "size k of the secret subset", low=2, high=LARGEST)
-    subset: tuple[int, ...] = option((), "the secret positions, counted from 0; none = drawn from the seed", low=0)
+    size: int = option(32, "secret bits k", low=2, high=LARGEST)
+    secret: tuple[int, ...] = option(
+        (), "the secret positions, counted from 0; none = drawn from the seed", low=0, stored_as="subset"
+    )
     tree: str = option("balanced", "decomposition (the paper: balanced)", choices=("balanced", "chain"))
 
     def check(self) -> None:
         require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
-        if self.subset:
+        if self.secret:
             require(
-                len(self.subset) == self.size, f"subset has {len(self.subset)} entries, which must be size={self.size}"
+                len(self.secret) == self.size, f"secret has {len(self.secret)} entries, which must be size={self.size}"
             )
-            for place, position in enumerate(self.subset):
-                require(position < self.bits, f"subset={position} must be below bits={self.bits}")
-                require(position not in self.subset[:place], f"subset={position} must not be repeated")
+            for place, position in enumerate(self.secret):
+                require(position < self.bits, f"secret={position} must be below bits={self.bits}")
+                require(position not in self.secret[:place], f"secret={position} must not be repeated")
 
     @property
     def slots(self) -> int:
@@ -43,7 +45,7 @@ class PaddedTask(Config):
     """The same with d and k as numbers, so that one compiled program serves every size up to the padding."""
 
     bits: int = option(64, "input bits d", low=2, numeric=True)
-    size: int = option(32, "size k of the secret subset", low=2, numeric=True)
+    size: int = option(32, "secret bits k", low=2, numeric=True)
     slots: int = option(64, "padding: the largest d of the program", low=2, high=LARGEST)
     leaves: int = option(32, "padding: the largest k of the program", low=2, high=LARGEST)
     tree: str = option("balanced", "decomposition (the paper: balanced)", choices=("balanced", "chain"))
@@ -54,7 +56,7 @@ class PaddedTask(Config):
         require(self.size <= self.leaves, f"size={self.size} must be at most leaves={self.leaves}")
 
     @property
-    def subset(self) -> tuple[int, ...]:
+    def secret(self) -> tuple[int, ...]:
         return ()
 
 
@@ -174,7 +176,7 @@ class Descent(Config):
     quantiser: Quantiser = option(Quantiser(), "rounding of W after a step")
     oracle: Oracle = option(Oracle(), "the gradient oracle")
     augmentation: Augmentation = option(Augmentation(), "the filter")
-    test_inputs: int = option(1000, "fresh inputs of the evaluation", low=1, high=2**20)
+    test_examples: int = option(1000, "fresh inputs of the evaluation", low=1, high=2**20, stored_as="test_inputs")
     looks: tuple[int, ...] = option(
         (), "sample counts at which the one step is tried, on the samples so far; all n always are"
     )
@@ -214,9 +216,9 @@ class Hardness(Config):
     """Descent of a small tanh net on the parity alone, against an oracle that hides it where it can (Theorem 2)."""
 
     bits: int = option(12, "input bits d", low=2, high=16)
-    size: int = option(6, "size k of the secret subset", low=2, high=16)
+    size: int = option(6, "secret bits k", low=2, high=16)
     width: int = option(8, "hidden width of the net", low=1, high=64)
-    rate: float = option(0.3, "learning rate", above=0.0, high=100.0)
+    learning_rate: float = option(0.3, "learning rate", above=0.0, high=100.0, stored_as="rate")
     queries: int = option(60, "gradient queries T", low=1, high=10_000)
     samples: int = option(0, "samples n; 0 = all inputs", low=0, high=2**22)
     tolerances: tuple[float, ...] = option(
@@ -229,3 +231,46 @@ class Hardness(Config):
     def check(self) -> None:
         require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
         require(len(self.tolerances) > 0, "tolerances must name at least one oracle error")
+
+
+METHODS = {
+    "direct": "the prediction's loss alone",
+    "chain": "the loss of all nodes of the own chain",
+    "forcing": "the same with teacher forcing",
+    "consistency": "the own chain with a filter, and a little of the prediction's loss",
+}
+
+
+@dataclass(frozen=True)
+class Learning(Config):
+    """Full-batch descent over hundreds of epochs, by four ways to supervise the chain (ICLR version, Section 4)."""
+
+    task: Task = option(Task(), "the parity")
+    link: LinkFunction = option(LinkFunction("requ", 4.0), "the link function")
+    method: str = option(
+        "chain", "; ".join(f"{name}: {says}" for name, says in METHODS.items()), choices=tuple(METHODS)
+    )
+    samples: int = option(100_000, "training samples n, all of them in every step", low=1, high=2**31 - 1)
+    batch: int = option(20_000, "samples whose gradient is taken at once; divides samples", low=1, high=2**20)
+    steps: int = option(350, "steps, which are epochs", low=1, high=10**6)
+    learning_rate: float = option(50.0, "learning rate", above=0.0, numeric=True)
+    prediction: float = option(0.1, "weight of the prediction's loss (method consistency)", low=0.0, numeric=True)
+    threshold: float = option(
+        0.4, "a node is trained when a score of it exceeds this (method consistency)", above=0.0, high=1.0, numeric=True
+    )
+    test_examples: int = option(10_000, "fresh inputs of the test", low=1, high=2**20)
+    measure_every: int = option(5, "steps between two measurements", low=1)
+
+    def check(self) -> None:
+        require(self.samples % self.batch == 0, f"batch={self.batch} must divide samples={self.samples}")
+        require(self.task.tree == "balanced", f"task.tree={self.task.tree} must be balanced")
+
+    @property
+    def mask(self) -> str:
+        """The tokens that a node sees: all before it, or (own chains) those of lower levels."""
+        return "causal" if self.method in ("direct", "forcing") else "block"
+
+    @property
+    def blocks(self) -> int:
+        """Ticks of one step."""
+        return self.samples // self.batch

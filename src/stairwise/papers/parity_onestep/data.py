@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Integer
 
-from stairwise.lab.config import option
-from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
+from stairwise.config import option
+from stairwise.lab.contract.sources import Columns, Draw, Source, TaskSource, Texts, WorkedSolution
 from stairwise.papers.parity_onestep.config import Task
 from stairwise.tasks.enumeration import Space
 from stairwise.tasks.prose import digits, listed, numbered, numbers
@@ -35,7 +35,7 @@ def source(config: Products, draw: Draw) -> Source:
     from stairwise.train.keys import role_key
 
     drawn = draw_subset(role_key(draw.seed, "secret"), config.bits, config.size).tolist()
-    secret = sorted(config.subset or drawn)
+    secret = sorted(config.secret or drawn)
     children = np.asarray(Parity(config.bits, tuple(secret), config.tree).decomposition.children)
     pairing = "first come, first served" if config.tree == "balanced" else "one after another"
     places = "the places that are named" if config.tell else "some secret places"
@@ -51,6 +51,15 @@ def source(config: Products, draw: Draw) -> Source:
         step_places=tuple(range(len(children) if draw.cot else 1)),
         answers=("1", "-1"),
     )
+
+
+def task(config: Products, drawn: Mapping[str, Any]):
+    """The parity and the nodes of its tree, as sums of two bits."""
+    import jax.numpy as jnp
+
+    from stairwise.tasks.parity import ParityTokens
+
+    return ParityTokens(config.bits, jnp.asarray(drawn["secret"], dtype=jnp.int32), config.size, by=config.tree)
 
 
 def multiplied(
@@ -75,7 +84,7 @@ def told(columns: Columns, secret: list[int] | None) -> Texts:
     )
 
 
-def solve(config: Products, drawn: Mapping[str, Any], prompt: str) -> Solution:
+def solve(config: Products, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution:
     """A queue: two leave at the front and their product joins at its end (or, in a chain, at the front)."""
     signs = [int(sign) for sign in prompt.partition(";")[0].split()]
     queue, steps = [signs[position] for position in drawn["secret"]], []
@@ -83,7 +92,7 @@ def solve(config: Products, drawn: Mapping[str, Any], prompt: str) -> Solution:
         product = queue.pop(0) * queue.pop(0)
         queue.insert(len(queue) if config.tree == "balanced" else 0, product)
         steps.append(str(product))
-    return Solution(steps, steps[-1])
+    return WorkedSolution(steps, steps[-1])
 
 
 TASK = TaskSource(
@@ -93,5 +102,6 @@ TASK = TaskSource(
     space=space,
     source=source,
     solve=solve,
+    task=task,
     difficulty="size",
 )

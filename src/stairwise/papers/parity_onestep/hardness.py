@@ -19,7 +19,7 @@ def hidden_descent(config: Hardness, seed: int) -> Outcome:
     cls = parity_class(config, seed)
     net = hiding.TanhNet(config.bits, config.width)
     start = net.start(seed)
-    run = hiding.hidden_run(cls, net, start, config.rate, config.queries)
+    run = hiding.hidden_run(cls, net, start, config.learning_rate, config.queries)
     outcome = Outcome()
     for query, (variance, bounds) in enumerate(zip(run.variances, run.bounds, strict=True)):
         metrics = {"variance": variance, "mean gradient norm": bounds[0], "bound": bounds[0] / len(cls.codes)}
@@ -71,5 +71,5 @@ def differing_replays(
 
     chosen = cls.codes[:: max(1, len(cls.codes) // max(config.replays, 1))][: config.replays]
     targets = hiding.values(cls, chosen)
-    runs = [hiding.run_with(cls, net, start, config.rate, config.queries, target, ask) for target in targets]
+    runs = [hiding.run_with(cls, net, start, config.learning_rate, config.queries, target, ask) for target in targets]
     return sum(not np.array_equal(own, run.thetas) for own in runs)

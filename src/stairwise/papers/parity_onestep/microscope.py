@@ -4,7 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.microscope import Axis, Curve, Map, Microscope, Overlay, frames_of, mean_entropy, snapshot_ticks
+from stairwise.lab.contract.microscope import (
+    Axis,
+    Curve,
+    Map,
+    Microscope,
+    Overlay,
+    frames_of,
+    mean_entropy,
+    snapshot_ticks,
+)
 
 METRICS = ("loss", "root loss", "accuracy", "support", "leakage")
 

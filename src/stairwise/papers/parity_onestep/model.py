@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
+from stairwise.nn.taps import scope, tap, tapped
 from stairwise.papers.parity_onestep.links import POLY4, Link
 from stairwise.tasks.decomposition import Tree
 
@@ -43,11 +44,11 @@ class PositionalAttention(eqx.Module):
 
     def scores(self) -> Float[Array, "tokens nodes"]:
         """s[j, i], the softmax over the tokens j that node i sees; zero elsewhere."""
-        return masked_softmax(self.W, self.tree.visible(self.mask))
+        return tap("blocks.0.attn.pattern", masked_softmax(self.W, self.tree.visible(self.mask)))
 
     def forced(self, tokens: Float[Array, " tokens"]) -> Float[Array, " nodes"]:
         """z of every node from the true tokens (teacher forcing); its prediction is phi(z)."""
-        return tokens @ self.scores()
+        return tap("blocks.0.attn.z", tokens @ self.scores())
 
     def by_tokens(self, inputs: Float[Array, " slots"]) -> Float[Array, " tokens"]:
         """Roll-out one node after another, each fed back: k-1 dependent steps, no ground truth."""
@@ -76,11 +77,17 @@ class PositionalAttention(eqx.Module):
 
         def generate(carry, level):
             z, values = carry
-            here, now = self.tree.height == level, from_inputs + values @ from_nodes
-            values = jnp.where(here, jnp.where(gates[level - 1], self.link(now), 0), values)
+            here, now = self.tree.height == level, tap("attn.z", from_inputs + values @ from_nodes)
+            values = tap("nodes", jnp.where(here, jnp.where(gates[level - 1], self.link(now), 0), values))
             return (jnp.where(here, now, z), values), None
 
         nothing = jnp.zeros_like(from_inputs)
+        if tapped():  # one name per level, which a scan cannot give
+            carry = (nothing, nothing)
+            for level in range(1, self.tree.levels + 1):
+                with scope(f"levels.{level}"):
+                    carry, _ = generate(carry, level)
+            return carry
         return jax.lax.scan(generate, (nothing, nothing), jnp.arange(1, self.tree.levels + 1, dtype=jnp.int32))[0]
 
     def gates(

@@ -73,12 +73,12 @@ def precise(function: Callable[..., Any]) -> Callable[..., Any]:
 # --- the problem that a seed means ------------------------------------------------------------------------------------
 
 
-def tree_of(trial: RunningTrial[Descent]) -> Tree:
+def tree_of(trial: RunningTrial[Any]) -> Tree:
     """The secret's decomposition; d and k are traced where the task is padded."""
     task = trial.config.task
     bits, size = task.bits, task.size
-    if task.subset:
-        leaves = jnp.array(sorted(task.subset), dtype=jnp.int32)
+    if task.secret:
+        leaves = jnp.array(sorted(task.secret), dtype=jnp.int32)
     else:
         leaves = draw_subset(trial.key("secret"), task.slots, task.leaves, bits, size)
     return {"balanced": balanced, "chain": chain}[task.tree](leaves, bits, size, task.slots)
@@ -102,7 +102,7 @@ def samples_of(trial: RunningTrial[Descent], tree: Tree, block):
 
 def test_tokens(trial: RunningTrial[Descent], tree: Tree) -> Float[Array, "tokens samples"]:
     """Fresh inputs with their true tokens, of which a roll-out sees the inputs only."""
-    return gradient.draw_block(trial.key("test"), tree, trial.config.test_inputs)
+    return gradient.draw_block(trial.key("test"), tree, trial.config.test_examples)
 
 
 def gates_of(trial: RunningTrial[Descent], model: PositionalAttention) -> Bool[Array, " levels"]:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Construction
+from stairwise.config import Config, option
+from stairwise.lab.contract.paper import Construction
 from stairwise.papers.parity_onestep.config import Descent, LinkFunction, Task
 
 
 @dataclass(frozen=True)
-class Solution(Config):
+class ChildAttention(Config):
     """Attention of every node on its two children."""
 
     task: Task = option(Task(), "the parity")
@@ -18,7 +18,7 @@ class Solution(Config):
     logit: float = option(30.0, "logit of the children; all others have 0", above=0.0, high=1e6)
 
 
-def solution(config: Solution, seed: int) -> Any:
+def solution(config: ChildAttention, seed: int) -> Any:
     """`PositionalAttention` with W = logit on the children of every node and 0 elsewhere; the seed draws the secret."""
     import jax.numpy as jnp
 
@@ -32,7 +32,9 @@ def solution(config: Solution, seed: int) -> Any:
     return PositionalAttention(W, tree, link_of(descent), config.mask)
 
 
-CONSTRUCTIONS = (Construction("solution", "every node attends to its two children, half and half", Solution, solution),)
+CONSTRUCTIONS = (
+    Construction("solution", "every node attends to its two children, half and half", ChildAttention, solution),
+)
 TENSORS = {
     "W": "attention logits, [token, node]: the inputs come first, then the nodes",
     "tree.children": "the two tokens whose product each node is, [node, 2]",

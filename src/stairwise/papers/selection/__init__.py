@@ -1,6 +1,6 @@
 """Sparse token selection: attention learns to select, fully connected nets cannot, stochastic positions generalise."""
 
-from stairwise.lab.contract import Paper
+from stairwise.lab.contract.paper import Paper
 from stairwise.papers.selection.answers import ANSWERS
 from stairwise.papers.selection.claims import LEDGER
 from stairwise.papers.selection.data import TASK

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.answers import Answer, Measured
+from stairwise.lab.contract.answers import Answer, Measured
 
 
 def arm(records: Sequence[Any], pool: int) -> list[Any]:

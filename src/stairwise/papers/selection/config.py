@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, ConfigError, option, require
+from stairwise.config import Config, ConfigError, option, require
 from stairwise.papers.selection.acceptance import found, smallest_threshold
 
 
@@ -135,7 +135,7 @@ class Population(Config):
 
     task: Task = option(Task(), "the selection task")
     horizon: float = option(1e6, "last time eta t", above=1.0, high=1e15)
-    points: int = option(200, "times, spaced evenly in their logarithm from .1 on", low=2, high=10**6)
+    points: int = option(200, "times, spaced evenly in their logarithm from 0.1 on", low=2, high=10**6)
     test_lengths: tuple[int, ...] = option((250, 300, 400), "other lengths at which the same weights are tried", low=2)
 
     def check(self) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Integer
 
-from stairwise.lab.config import option, require
-from stairwise.lab.sources import Columns, Draw, Solution, Source, TaskSource, Texts
+from stairwise.config import option, require
+from stairwise.lab.contract.sources import Columns, Draw, Source, TaskSource, Texts, WorkedSolution
 from stairwise.papers.selection.config import Task
 from stairwise.tasks.enumeration import Space, distinct, falling
 from stairwise.tasks.prose import Prose, digits, listed, numbered, side_by_side
@@ -62,6 +62,13 @@ def source(config: Averages, draw: Draw) -> Source:
         room=10 * config.length * config.width + 12 * config.sparsity * config.width,
         unit=10**config.decimals,
     )
+
+
+def task(config: Averages, drawn: Mapping[str, Any]):
+    """The same averages of entries that are not rounded."""
+    from stairwise.papers.selection.task import SparseSelection
+
+    return SparseSelection(config.length, config.sparsity, config.width, config.tokens)
 
 
 def quantiles(law: str, decimals: int) -> Integer[np.ndarray, " levels"]:
@@ -120,7 +127,7 @@ def vectors(values: Integer[np.ndarray, "rows cells width"], show):
     return text.matrix(rows * cells).reshape(rows, cells, -1)
 
 
-def solve(config: Averages, drawn: Mapping[str, Any], prompt: str) -> Solution:
+def solve(config: Averages, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution:
     """Decimal arithmetic on the printed vectors."""
     printed = dict(re.findall(r"(x\d+) = \(([^)]*)\)", prompt))
     (named,) = re.findall(r"average of ([x\d, ]+) =", prompt)
@@ -130,7 +137,7 @@ def solve(config: Averages, drawn: Mapping[str, Any], prompt: str) -> Solution:
         steps.append(f"({', '.join(map(str, sums))})")
     step = Decimal(1).scaleb(-config.decimals)
     average = [(total / config.sparsity).quantize(step, rounding=ROUND_HALF_EVEN) for total in sums]
-    return Solution(steps, f"({', '.join(map(str, average))})")
+    return WorkedSolution(steps, f"({', '.join(map(str, average))})")
 
 
 TASK = TaskSource(
@@ -140,5 +147,6 @@ TASK = TaskSource(
     space=space,
     source=source,
     solve=solve,
+    task=task,
     difficulty="sparsity",
 )

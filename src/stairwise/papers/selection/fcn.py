@@ -4,9 +4,6 @@ Two ways to hand over the query: as raw integers beside the tokens ("input", the
 exactly to the head ("head", the strongest adversary: then only the tokens squeeze through the first layer).
 """
 
-from functools import partial
-from typing import Any, NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,6 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from stairwise.papers.selection.config import Fcn
 from stairwise.papers.selection.task import Selection, SparseSelection
+from stairwise.train.gradient import fresh, gradient_training
 from stairwise.train.keys import at, role
 from stairwise.train.stage import Stage, every
 
@@ -63,53 +61,38 @@ class FullyConnected(eqx.Module):
         return last(jax.nn.relu(two(jax.nn.relu(one(hidden)))))
 
 
-class State(NamedTuple):
-    net: Any  # a FullyConnected
-    optimizer: Any
-    loss: Float[Array, ""]
-
-
 def train_fcn(config: Fcn) -> list[Stage]:
     """Adam with a cosine schedule on fresh batches; the risk at the end is over `test_examples` fresh examples."""
     sizes = config.task
     task = SparseSelection(sizes.length, sizes.sparsity, sizes.width)
 
-    def squared_error(net, first_width, key):
-        example = task.sample(key)
-        output = net(example, config.query, first_width)
-        return jnp.sum((output - task.answer(example)) ** 2)
+    def mean_error(trial, net, examples, key):
+        def squared_error(example):
+            output = net(example, config.query, trial.config.first_width)
+            return jnp.sum((output - task.answer(example)) ** 2)
 
-    def mean_error(net, first_width, key, count: int):
-        keys = jax.vmap(partial(at, key))(jnp.arange(count, dtype=jnp.int32))
-        return jnp.mean(jax.vmap(partial(squared_error, net, first_width))(keys))
+        return jnp.mean(jax.vmap(squared_error)(examples))
 
-    def init(trial, carry, key):
-        net: Any = FullyConnected(config, key)
-        return State(net, optax.scale_by_adam().init(net), jnp.float32(0))
-
-    def tick(trial, state, key, t):
-        loss, gradient = jax.value_and_grad(mean_error)(state.net, trial.config.first_width, key, config.batch)
-        direction, memory = optax.scale_by_adam().update(gradient, state.optimizer)
-        rate = trial.config.learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * t / config.steps))
-        return State(jax.tree.map(lambda p, g: p - rate * g, state.net, direction), memory, loss)
-
-    def finish(trial, state, key):
+    def risk(trial, state, key):
+        draw = fresh(lambda trial, key: task.sample(key), TEST_CHUNK)
         chunks = -(-config.test_examples // TEST_CHUNK)
         risks = jax.lax.map(
-            lambda c: mean_error(state.net, trial.config.first_width, at(key, c), TEST_CHUNK),
+            lambda c: mean_error(trial, state.model, draw(trial, None, state.model, at(key, c), c), key),
             jnp.arange(chunks, dtype=jnp.int32),
         )
         error = jnp.std(risks) / jnp.sqrt(jnp.float32(chunks))
-        return None, {"risk": jnp.mean(risks), "risk standard error": error}
+        return {"risk": jnp.mean(risks), "risk standard error": error}
 
     return [
-        Stage(
-            name="train",
-            init=init,
-            tick=tick,
-            max_ticks=config.steps,
+        gradient_training(
+            model=lambda trial, key: FullyConnected(config, key),
+            batch=fresh(lambda trial, key: task.sample(key), config.batch),
+            loss=mean_error,
+            optimizer=lambda own: optax.adam(optax.cosine_decay_schedule(own.learning_rate, config.steps)),
+            steps=config.steps,
             measure=lambda trial, state, key, t: {"train_loss": state.loss},
             measure_at=every(config.measure_every, config.steps)[1:],
-            finish=finish,
+            keep=None,
+            finish=risk,
         )
     ]

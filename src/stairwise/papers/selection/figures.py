@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.microscope import snapshot_ticks
-from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note, subplots
+from stairwise.lab.contract.microscope import snapshot_ticks
+from stairwise.lab.contract.plots import COLOURS, COLUMN, all_seeds, count_axis, grouped, seeds_note, subplots
 from stairwise.papers.selection.theory.fcn import optimal_risk
 from stairwise.papers.selection.theory.generalisation import loss_ratio_limit
 
@@ -17,11 +17,12 @@ HALVED = "validation loss (1/2 convention)"
 
 def by_arm(records: Sequence[Any]) -> dict[str, list[Any]]:
     """Records by kind of encoding: stochastic (fresh every step), fixed, or a pool."""
-    arms: dict[str, list[Any]] = {}
-    for record in records:
+
+    def kind(record: Any) -> str:
         pool = record.config.encoding.pool
-        arms.setdefault({0: "stochastic", 1: "fixed"}.get(pool, f"pool of {pool}"), []).append(record)
-    return arms
+        return {0: "stochastic", 1: "fixed"}.get(pool, f"pool of {pool}")
+
+    return grouped(records, kind)
 
 
 def trivial_loss(config: Any, sparsity: int | None = None) -> float:
@@ -181,9 +182,7 @@ def fcn_risks(records: Sequence[Any]):
 
 def switches(records: Sequence[Any]):
     """Beyond the paper: the three losses and the cosine of W under each switch, every seed a dot."""
-    arms: dict[str, list[Any]] = {}
-    for record in records:
-        arms.setdefault(record.arm, []).append(record)
+    arms = grouped(records, lambda record: record.arm)
     config = records[0].config
     columns = {
         "in distribution": "loss in",

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.microscope import (
+from stairwise.lab.contract.microscope import (
     Axis,
     Curve,
     Map,

@@ -9,6 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from stairwise.nn.taps import tap
+
+PATTERN = "blocks.0.attn.pattern"  # over context positions; the query comes last where it is attended to
+
 
 class SelectionAttention(eqx.Module):
     """The paper's model, eq. (2), evaluated without ever forming Z.
@@ -37,12 +41,12 @@ class SelectionAttention(eqx.Module):
         width = self.V.shape[0]
         logits = self.logits(tokens, encodings, query, allowed, beta)
         if attend_query:
-            attention = jax.nn.softmax(jnp.append(logits, beta * query @ self.W @ query))
+            attention = tap(PATTERN, jax.nn.softmax(jnp.append(logits, beta * query @ self.W @ query)))
             own, attention = attention[-1], attention[:-1]
         else:
-            own, attention = 0.0, jax.nn.softmax(logits)
+            own, attention = 0.0, tap(PATTERN, jax.nn.softmax(logits))
         seen = self.V[:, :width] @ (tokens.T @ attention) + self.V[:, width:] @ (encodings.T @ attention)
-        return seen + own * (self.V @ query) if attend_query else seen
+        return tap("blocks.0.attn_out", seen + own * (self.V @ query) if attend_query else seen)
 
     def logits(
         self,
@@ -55,7 +59,7 @@ class SelectionAttention(eqx.Module):
         """beta Z^T W z_query over the T context positions."""
         width = self.V.shape[0]
         u = self.W @ query
-        logits = beta * (tokens @ u[:width] + encodings @ u[width:])
+        logits = tap("blocks.0.attn.scores", beta * (tokens @ u[:width] + encodings @ u[width:]))
         return logits if allowed is None else jnp.where(allowed, logits, -jnp.inf)
 
     def attention(

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.arms import crossed
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.selection import fcn, figures, microscope, population, train
 from stairwise.papers.selection.config import Encodings, Fcn, Online, Population, Task
+from stairwise.papers.selection.model import ideal
+from stairwise.train.leaves import stored
 
+MODEL = stored(lambda config: ideal(config.task.width, config.encoding.width))
 ARMS = {"stochastic": {"encoding.pool": 0}, "fixed": {"encoding.pool": 1}}
 
 # a CPU minute: lengths and thresholds scaled down together, plain sign vectors
@@ -42,7 +46,7 @@ def _online(id: str, says: str, figures: tuple[Figure, ...], quick: dict, paper:
         says=says,
         Config=Online,
         program=train.online,
-        model=train.stored_model,
+        model=MODEL,
         figures=figures,
         presets={
             "quick": Preset(replace(QUICK, **quick), ARMS, seeds=3),
@@ -109,7 +113,7 @@ HEATMAP = Experiment(
     says="Figures 3 and 8: W and V turn into the identity blocks",
     Config=Online,
     program=train.online,
-    model=train.stored_model,
+    model=MODEL,
     microscope=microscope.weights,
     figures=(
         Figure("fig3", "W and V at the start and after training", figures.heatmaps_ends),
@@ -152,7 +156,7 @@ FCN = Experiment(
 
 def _both(name: str, **fields) -> dict[str, dict]:
     changes = {path.replace("__", "."): value for path, value in fields.items()}
-    return {f"{name}, {arm}": {**pool, **changes} for arm, pool in ARMS.items()}
+    return crossed({name: changes}, ARMS)
 
 
 SWITCHES = {
@@ -177,7 +181,7 @@ BEYOND = Experiment(
     says="what happens when an assumption is changed: data, encodings, optimiser, parametrisation, temperature",
     Config=Online,
     program=train.online,
-    model=train.stored_model,
+    model=MODEL,
     figures=(Figure("fig-beyond", "Each switch: in distribution, longer, larger subsets", figures.switches),),
     presets={
         "quick": Preset(QUICK, SWITCHES, seeds=2),

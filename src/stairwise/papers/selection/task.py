@@ -3,6 +3,7 @@
 STS_q(X, y) = (1/q) sum_{i in y} x_i, with x_i i.i.d. centred and isotropic in R^d, y uniform over the q-subsets of [T].
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from stairwise.tasks.protocols import Axis
 from stairwise.train.keys import role
 
 TOKEN_LAWS = ("gaussian", "laplace", "onehot", "shifted")
@@ -54,6 +56,20 @@ class SparseSelection(eqx.Module):
     def answer(self, example: Selection) -> Float[Array, " width"]:
         """The mean of the selected tokens."""
         return jnp.mean(example.tokens[example.subset], axis=0)
+
+    @property
+    def difficulty(self) -> Axis:
+        """T, at the same q."""
+        return Axis("length", tuple(self.length * factor for factor in (1, 2, 4)))
+
+    def at(self, difficulty: int) -> "SparseSelection":
+        """The task at another length."""
+        return dataclasses.replace(self, length=difficulty)
+
+    def inputs(self, example: Selection) -> Float[Array, "length joint"]:
+        """[x_i; 1{i in y}]: the tokens, with those marked that the query names."""
+        marked = jnp.zeros(self.length, dtype=example.tokens.dtype).at[example.subset].set(1)
+        return jnp.concatenate([example.tokens, marked[:, None]], axis=1)
 
     def answers(self, tokens: Float[Array, "length width"], subsets: Int[Array, "queries sparsity"]):
         """The qSA variant: one answer for each of several queries on the same sequence."""

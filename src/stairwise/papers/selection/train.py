@@ -6,49 +6,55 @@ one compiled program and, seed by seed, the same data.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from stairwise.measure.similarity import cosine
 from stairwise.nn.encodings import Draw, near_orthogonal, subset_encoding
 from stairwise.papers.selection.config import Online
 from stairwise.papers.selection.model import SelectionAttention, ideal
 from stairwise.papers.selection.task import Selection, SparseSelection, draw_tokens, uniform_subset
+from stairwise.train import schedules
+from stairwise.train.gradient import Training, gradient_training
 from stairwise.train.keys import at, role
+from stairwise.train.leaves import named_leaves
 from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
 
 FRESH_SETS = 20  # Corollary E.16: how many new fixed encodings the trained weights are tried on
 
 
-class State(NamedTuple):
-    """Parameters, optimiser memory, the loss of the last batch, and how many of the sets of encodings so far were above
-    their threshold (None without one)."""
+class Batch(NamedTuple):
+    """What a step sees: the keys of its examples, its sets of encodings, and which of them are above the threshold."""
 
-    parameters: dict[str, Array]
-    optimizer: Any
-    loss: Float[Array, ""]
-    above: Int[Array, ""] | None
+    examples: Key[Array, " batch"]
+    encodings: Float[Array, "sets length encoding"]
+    above: Bool[Array, " sets"]
 
 
 def online(config: Online) -> list[Stage]:
     """The one stage of online training."""
-    last = config.steps
+    counts = config.encoding.scheme != "none"
     return [
-        Stage(
-            name="train",
-            init=init,
-            tick=tick,
-            max_ticks=last,
+        gradient_training(
+            model=start,
+            batch=batch,
+            loss=batch_loss,
+            optimizer=optimizer,
+            steps=config.steps,
+            prepare=(lambda trial, parameters, key: jnp.int32(0)) if counts else None,
+            follow=(lambda trial, above, batch: above + jnp.sum(batch.above, dtype=jnp.int32)) if counts else None,
             measure=measure,
-            measure_at=every(config.measure_every, last),
-            snapshot=lambda trial, state: weights(assemble(state.parameters)),
-            snapshot_at=tuple(step for step in config.snapshots if step <= last),
-            finish=finish,
+            measure_at=every(config.measure_every, config.steps),
+            snapshot=lambda trial, state: named_leaves(assemble(state.model)),
+            snapshot_at=tuple(step for step in config.snapshots if step <= config.steps),
+            keep=lambda parameters: named_leaves(assemble(parameters)),
+            finish=fresh_losses,
+            train_only=None if config.train_value else lambda parameters: {name: name != "V" for name in parameters},
         )
     ]
 
@@ -62,11 +68,7 @@ def assemble(parameters: dict[str, Array]) -> SelectionAttention:
     return SelectionAttention(W=W, V=parameters["V"])
 
 
-def weights(model: SelectionAttention) -> dict[str, Array]:
-    return {"W": model.W, "V": model.V}
-
-
-def init(trial: RunningTrial[Online], carry, key) -> State:
+def start(trial: RunningTrial[Online], key: PRNGKeyArray) -> dict[str, Array]:
     """Zero, or Gaussian entries of variance 1/(d+d_e); a factorised W needs a random start (zero is a saddle)."""
     config = trial.config
     width, joint = config.task.width, config.task.width + config.encoding.width
@@ -82,34 +84,27 @@ def init(trial: RunningTrial[Online], carry, key) -> State:
     else:
         parameters = {"W": draw("W", joint, std)}
     parameters["V"] = draw("V", width, std) if config.train_value else jnp.eye(width, joint, dtype=jnp.float32)
-    above = None if config.encoding.scheme == "none" else jnp.int32(0)
-    return State(parameters, gradient_transform(config).init(parameters), jnp.float32(0), above)
+    return parameters
 
 
-def gradient_transform(config: Online) -> optax.GradientTransformation:
-    """Everything of the optimiser but the learning rate, which is a traced number."""
-    return optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8) if config.optimizer == "adam" else optax.identity()
+def optimizer(config: Online) -> optax.GradientTransformation:
+    """Adam or SGD; the learning rate drops once."""
+    rate = schedules.drop(config.learning_rate, config.drop_at, config.drop_by)
+    return optax.adam(rate) if config.optimizer == "adam" else optax.sgd(rate)
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------
 
 
-def tick(trial: RunningTrial[Online], state: State, key, t) -> State:
-    """One batch: draw, differentiate, step."""
+def batch(trial: RunningTrial[Online], aux, parameters, key, n) -> Batch:
+    """The examples and the encodings of step n."""
     config = trial.config
-    index = encoding_index(trial, role(key, "pool"), t)
-    encodings, _, above = jax.vmap(partial(draw_set, trial, config.task.length))(
+    index = encoding_index(trial, role(key, "pool"), n)
+    drawn = jax.vmap(partial(draw_set, trial, config.task.length))(
         index * config.encoding.per_step + jnp.arange(config.encoding.per_step, dtype=jnp.int32)
     )
     keys = jax.vmap(partial(example_key, trial, role(key, "data")))(jnp.arange(config.batch, dtype=jnp.int32))
-    loss, gradient = jax.value_and_grad(partial(batch_loss, trial))(state.parameters, keys, encodings)
-    if not config.train_value:
-        gradient["V"] = jnp.zeros_like(gradient["V"])
-    direction, memory = gradient_transform(config).update(gradient, state.optimizer)
-    rate = config.learning_rate / jnp.where(t >= config.drop_at, config.drop_by, 1.0)
-    parameters = jax.tree.map(lambda p, g: p - rate * g, state.parameters, direction)
-    above = None if state.above is None else state.above + jnp.sum(above, dtype=jnp.int32)
-    return State(parameters, memory, loss, above)
+    return Batch(keys, drawn.encodings, drawn.above)
 
 
 def encoding_index(trial, key, t):
@@ -137,7 +132,7 @@ def example_key(trial, key, b):
     return jnp.where(trial.config.samples > 0, fixed, at(key, b))
 
 
-def batch_loss(trial: RunningTrial[Online], parameters, keys, encodings: Float[Array, "sets length encoding"]):
+def batch_loss(trial: RunningTrial[Online], parameters, batch: Batch, key) -> Float[Array, ""]:
     """Mean of 1/2 ||target - f||^2; over several sets of encodings either the losses or the outputs are averaged."""
     config = trial.config
     model = assemble(parameters)
@@ -152,9 +147,9 @@ def batch_loss(trial: RunningTrial[Online], parameters, keys, encodings: Float[A
 
     over_batch = jax.vmap(residuals, in_axes=(0, None))
     if config.encoding.per_step == 1:
-        errors = over_batch(keys, encodings[0])[None]
+        errors = over_batch(batch.examples, batch.encodings[0])[None]
     else:
-        errors = jax.lax.map(lambda one: over_batch(keys, one), encodings)
+        errors = jax.lax.map(partial(over_batch, batch.examples), batch.encodings)
     if config.encoding.average == "output":
         errors = jnp.mean(errors, axis=0, keepdims=True)
     return 0.5 * jnp.mean(jnp.sum(errors**2, axis=-1))
@@ -180,17 +175,17 @@ def test_tasks(config: Online) -> dict[str, tuple[int, int]]:
     return tasks
 
 
-def measure(trial: RunningTrial[Online], state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Online], state: Training, key, t) -> dict[str, Array]:
     """Validation losses (halved), cosines to the ideal directions, and the two order parameters alpha and C."""
     config = trial.config
-    model, best = assemble(state.parameters), ideal(config.task.width, config.encoding.width)
+    model, best = assemble(state.model), ideal(config.task.width, config.encoding.width)
     losses = validation_losses(trial, model, fresh_index(key))
     metrics = {"train_loss": state.loss} | losses
     metrics["cosine W"] = cosine(model.W, best.W)
     metrics["cosine V"] = cosine(model.V, best.V)
     metrics["alpha"] = jnp.trace(model.V[:, : config.task.width]) / config.task.width
     metrics["C"] = jnp.trace(model.W[config.task.width :, config.task.width :]) / config.encoding.width
-    return metrics if state.above is None else metrics | {"sets above threshold": state.above}
+    return metrics if state.aux is None else metrics | {"sets above threshold": state.aux}
 
 
 def fresh_index(key, number: int | Int[Array, ""] = 0):
@@ -241,9 +236,9 @@ def padded_loss(trial: RunningTrial[Online], model, encodings, key, length, spar
     return jnp.mean(jax.vmap(one)(keys))
 
 
-def finish(trial: RunningTrial[Online], state: State, key):
-    """The final weights, and their losses on new fixed encodings (Corollary E.16)."""
-    model = assemble(state.parameters)
+def fresh_losses(trial: RunningTrial[Online], state: Training, key) -> dict[str, Array]:
+    """The losses of the final weights on new fixed encodings (Corollary E.16)."""
+    model = assemble(state.model)
 
     def loss_on(number):
         encodings = encoding_set(trial, trial.config.task.length, fresh_index(key, number))
@@ -251,10 +246,4 @@ def finish(trial: RunningTrial[Online], state: State, key):
         sizes = trial.config.task
         return padded_loss(trial, model, encodings, test, sizes.length, sizes.sparsity, sizes.sparsity)
 
-    fresh = jax.lax.map(loss_on, jnp.arange(FRESH_SETS, dtype=jnp.int32))
-    return None, weights(model) | {"fresh losses": fresh}
-
-
-def stored_model(config: Online, arrays: dict) -> SelectionAttention:
-    """The trained model of a stored trial."""
-    return SelectionAttention(W=jnp.asarray(arrays["train/W"]), V=jnp.asarray(arrays["train/V"]))
+    return {"fresh losses": jax.lax.map(loss_on, jnp.arange(FRESH_SETS, dtype=jnp.int32))}

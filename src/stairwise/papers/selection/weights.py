@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Construction
+from stairwise.config import Config, option
+from stairwise.lab.contract.paper import Construction
 
 
 @dataclass(frozen=True)
-class Solution(Config):
+class IdealAttention(Config):
     """W* and V* at one scale; they do not depend on length and sparsity."""
 
     width: int = option(5, "token dimension d", low=1, high=2**10)
@@ -16,7 +16,7 @@ class Solution(Config):
     scale: float = option(40.0, "W = scale * diag(0, I): how sharply attention selects", above=0.0, high=1e6)
 
 
-def solution(config: Solution, seed: int) -> Any:
+def solution(config: IdealAttention, seed: int) -> Any:
     """`SelectionAttention` with W = scale diag(0, I) and V = [I 0]; nothing is drawn."""
     import equinox as eqx
 
@@ -27,7 +27,7 @@ def solution(config: Solution, seed: int) -> Any:
 
 
 CONSTRUCTIONS = (
-    Construction("solution", "W* = scale diag(0, I), V* = [I 0]: attention that selects", Solution, solution),
+    Construction("solution", "W* = scale diag(0, I), V* = [I 0]: attention that selects", IdealAttention, solution),
 )
 TENSORS = {
     "W": "key-query matrix, [d+d_e, d+d_e]: tokens first, then encodings; scores are Z^T W z_query",

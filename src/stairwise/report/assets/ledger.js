@@ -1,6 +1,6 @@
 /* The ledger's filters; what is chosen is part of the address, so that it can be linked to. */
 (function () {
-  const ORDER = ["fails", "not-reproduced", "refuted", "vacuous", "reported", "holds", "skipped"];
+  const ORDER = ["fails", "not-reproduced", "refuted", "misprint", "outside", "vacuous", "reported", "holds", "skipped"];
 
   function ledger() {
     const form = document.getElementById("filters");

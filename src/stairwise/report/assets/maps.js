@@ -38,9 +38,10 @@
     open();
   }
 
-  function show(place, scope) {
+  /* `kept` is how an earlier picture of the same trial was set; it stays at its frame, or at the last one. */
+  function show(place, scope, kept) {
     const frames = scope.places.length, last = frames - 1;
-    const state = { frame: 0, overlay: true, own: false, timer: null };
+    const state = { frame: 0, overlay: true, own: false, timer: null, ...kept?.switches };
     const alone = scope.maps.length === 1;
     const plates = scope.maps.map((map) => plate(map, state, alone));
     const label = make("output", { for: "frame" });
@@ -51,8 +52,8 @@
       make("p", {}, scope.says),
       make("div", { class: "player" }, play, slider, label),
       make("div", { class: "controls" },
-        scope.maps.some((map) => map.overlays.length) ? box("predicted structure", true, (on) => { state.overlay = on; redraw(); }) : "",
-        box("colours for this frame alone", false, (on) => { state.own = on; redraw(); })),
+        scope.maps.some((map) => map.overlays.length) ? box("predicted structure", state.overlay, (on) => { state.overlay = on; redraw(); }) : "",
+        box("colours for this frame alone", state.own, (on) => { state.own = on; redraw(); })),
       make("div", { class: "stage" }, make("div", { class: "maps" }, ...plates.map((each) => each.element)),
         make("div", {}, ...beside.flatMap((each) => [each.chart, each.legend]))));
 
@@ -88,9 +89,12 @@
       play.textContent = "▶ Play";
     }
     beside.forEach(drawCurves);
-    go(last);
+    const before = scope.places.indexOf(kept?.place);
+    go(before < 0 ? last : before);
+    pause.kept = () => ({ place: state.frame === last ? null : scope.places[state.frame], switches: { overlay: state.overlay, own: state.own } });
     return pause;
   }
+  stairwise.scope = show;
 
   /* Losses, entropies and the rest have axes of their own. */
   function kinds(curves) {

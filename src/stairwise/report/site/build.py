@@ -5,23 +5,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab import registry, stale
-from stairwise.lab.answers import QUESTIONS
-from stairwise.lab.contract import Experiment, Figure
+from stairwise import words
+from stairwise.lab import registry
+from stairwise.lab.contract.answers import QUESTIONS
+from stairwise.lab.contract.experiment import Experiment, Figure
 from stairwise.lab.progress import Silent
-from stairwise.lab.record import StoredTrial
-from stairwise.lab.store import Store
-from stairwise.report import words
-from stairwise.report.listing import finals
+from stairwise.lab.run import stale
+from stairwise.lab.store.finals import finals
+from stairwise.lab.store.store import Store
+from stairwise.lab.store.trial import StoredTrial
 from stairwise.report.pictures import Picture, draw_all, message
 from stairwise.report.site import code, data, questions, scopes, shelf
-from stairwise.report.site.contents import Shown, code_digest, write_pages
+from stairwise.report.site.contents import Shown, code_digest, site_code, write_pages
 from stairwise.report.site.folder import FIRST, Folder, slug
 from stairwise.report.site.pages import assets
 from stairwise.report.site.sets import sets_of
+from stairwise.stories import build as stories
 
 ROWS = 400  # of a table of numbers; the command line shows them all
 CURVES = 400  # trials of a set whose curves are shown; more cannot be told apart
+MANY = 5000  # trials, whose records take so much memory that drawing is done elsewhere
+ALL_CURVES = 4000  # trials of an experiment, over all of its sets
 
 
 def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
@@ -31,7 +35,7 @@ def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
     shown = {each.name: _shown(held, each) for paper in held.papers for each in paper.experiments}
     with_trials = [each for each in shown.values() if each.sets]
     figures = sum(len(each.experiment.figures) for each in with_trials if each.drawn is not None)
-    progress.begin("report", figures + len(with_trials) + 2, 0)
+    progress.begin("report", figures + len(with_trials) + 3, 0)
     try:
         _write(folder, held, shown, progress)
     finally:
@@ -45,7 +49,7 @@ def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress:
     with_trials = [each for each in shown.values() if each.sets]
     for name, content in assets().items():
         folder.put(name, content)
-    _figures(folder, with_trials, progress)
+    _figures(folder, with_trials, progress, apart=len(held.records) > MANY)
     for each in with_trials:
         progress.status(each.name)
         _series(folder, each)
@@ -54,9 +58,25 @@ def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress:
     progress.status("questions")
     answers = _answers(folder, held, shown)
     progress.finished("questions", "answered")
+    progress.status("stories")
+    told = _stories(folder, [paper.id for paper in held.papers])
+    progress.finished("stories", "written")
     progress.status("pages")
-    write_pages(folder, held, shown, answers)
+    write_pages(folder, held, shown, answers, told)
     progress.finished("pages", "written")
+
+
+def _stories(folder: Folder, papers: Sequence[str]) -> list[str]:
+    """The stories of the papers that are shown, with the playground beside them."""
+    told = [paper for paper in papers if paper in stories.PAPERS]
+    if told:
+        made_of = ["stairwise.stories", "stairwise.playground", *(registry.modules()[paper] for paper in told)]
+        folder.step(
+            "stories",
+            [code_digest(module) for module in made_of],
+            lambda: ({f"stories/{name}": content for name, content in stories.files().items()}, {}),
+        )
+    return told
 
 
 def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
@@ -71,11 +91,11 @@ def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
 
 def _code(experiment: Experiment) -> list[str]:
     """What the drawing of an experiment depends on besides its trials."""
-    rooms = ("stairwise.report", "stairwise.lab", "stairwise.measure", registry.modules()[experiment.paper])
-    return [code_digest(module) for module in rooms]
+    rooms = ("stairwise.lab", "stairwise.measure", registry.modules()[experiment.paper])
+    return [*site_code(), *map(code_digest, rooms)]
 
 
-def _figures(folder: Folder, shown: Sequence[Shown], progress: Silent) -> None:
+def _figures(folder: Folder, shown: Sequence[Shown], progress: Silent, *, apart: bool) -> None:
     """Draws what has changed, all of it at once, then puts every figure in its place."""
     steps = []
     for each in shown:
@@ -88,7 +108,7 @@ def _figures(folder: Folder, shown: Sequence[Shown], progress: Silent) -> None:
         progress.finished("figure", "as before")
     progress.status("drawing")
     jobs = [(figure, shown.drawn.records) for shown, figure in todo if shown.drawn is not None]
-    made = draw_all(jobs, lambda figure: progress.finished(f"{figure.paper}/{figure.id}", "drawn"))
+    made = draw_all(jobs, lambda figure: progress.finished(f"{figure.paper}/{figure.id}", "drawn"), apart=apart)
     drawn = {_step(figure): picture for (_, figure), picture in zip(todo, made, strict=True)}
     for each, figure, inputs in steps:
         found = folder.step(_step(figure), inputs, lambda figure=figure: _placed(figure, drawn[_step(figure)]))
@@ -109,7 +129,8 @@ def _series(folder: Folder, shown: Shown) -> None:
     prefix = "/".join(map(slug, shown.name.split("/")))
 
     def make() -> tuple[dict[str, bytes], dict[str, Any]]:
-        chosen = {each.id: spread(each.records, CURVES) for each in shown.sets}
+        most = min(CURVES, max(1, ALL_CURVES // max(1, len(shown.sets))))
+        chosen = {each.id: spread(each.records, most) for each in shown.sets}
         records = list({record.digest: record for each in chosen.values() for record in each}.values())
         place = {record.digest: number for number, record in enumerate(records)}
         files, metrics = data.series_chunks(prefix, records)
@@ -137,7 +158,7 @@ def _series(folder: Folder, shown: Shown) -> None:
         }
 
     prints = [[each.id, each.label, [shelf.fingerprint(record) for record in each.records]] for each in shown.sets]
-    found = folder.step(f"series {shown.name}", [code_digest("stairwise.report"), prints], make)
+    found = folder.step(f"series {shown.name}", [*site_code(), prints], make)
     shown.metrics, shown.numbers = found["metrics"], found["numbers"]
 
 
@@ -208,4 +229,4 @@ def _answers(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown]) -> dict
         name: [shelf.fingerprint(record) for each in sets.get(name, [])[:1] for record in each.records] for name in read
     }
     papers = [[paper.id, code_digest(registry.modules()[paper.id])] for paper in held.papers]
-    return folder.step("questions", [code_digest("stairwise.report"), papers, sorted(prints.items())], make)
+    return folder.step("questions", [*site_code(), papers, sorted(prints.items())], make)

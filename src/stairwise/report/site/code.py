@@ -3,19 +3,21 @@
 import hashlib
 import inspect
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from stairwise.lab.provenance import locate
+from stairwise.lab.store.provenance import locate
 from stairwise.report.site.folder import slug
 
 
 def place_of(function: Callable[..., Any]) -> tuple[str, int]:
     """Module and first line of a function."""
+    while isinstance(function, partial):
+        function = function.func
     inner = inspect.unwrap(function)
     return inner.__module__, inner.__code__.co_firstlineno
 

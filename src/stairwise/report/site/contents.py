@@ -6,11 +6,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from stairwise.lab import provenance
-from stairwise.lab.answers import QUESTIONS
-from stairwise.lab.config import as_dict
-from stairwise.lab.contract import STATUSES, Claim, Experiment, Paper
-from stairwise.report import ledger, words
+from stairwise import words
+from stairwise.config import as_dict
+from stairwise.lab.contract.answers import QUESTIONS
+from stairwise.lab.contract.claims import Claim, place_of
+from stairwise.lab.contract.experiment import Experiment
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.contract.verdict import STATUSES
+from stairwise.lab.ledger import where
+from stairwise.lab.store import provenance
+from stairwise.report import ledger
 from stairwise.report.site import code, data, shelf
 from stairwise.report.site.folder import Folder, slug
 from stairwise.report.site.pages import Pages, claim_page, experiment_page, microscope_page
@@ -57,6 +62,11 @@ def code_digest(module: str) -> str:
     return digest.hexdigest()
 
 
+def site_code() -> list[str]:
+    """Of what every page depends on besides what it shows."""
+    return [code_digest(room) for room in ("stairwise.report", "stairwise.words", "stairwise.lab.store.finals")]
+
+
 @dataclass
 class Section:
     """A paper as its pages show it."""
@@ -82,8 +92,11 @@ class Section:
         return f"{self.paper.id}/{claim.experiment}" if claim.experiment else ""
 
 
-def write_pages(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], answers: dict[str, Any]) -> None:
-    pages = Pages()
+def write_pages(
+    folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], answers: dict[str, Any], stories: Sequence[str] = ()
+) -> None:
+    """Every page; `stories` are the papers whose stories lie beside them."""
+    pages = Pages(stories)
     sections = [
         Section(
             paper,
@@ -138,6 +151,7 @@ def _paper_pages(folder: Folder, put: Any, section: Section) -> None:
         put(
             "claim.html", claim_page(entry.claim.name), entry.claim.name, entry=entry, claim=entry.claim, paper=paper,
             experiment=section.experiment_of(entry.claim), source=code.link(place), place=place, cases=sizes_of(entry),
+            of=[(name.partition(":")[2], link_to(name)) for name in map(place_of, entry.claim.of)],
         )  # fmt: skip
 
 
@@ -145,6 +159,11 @@ def code_of(claim: Claim) -> tuple[str, int]:
     """Module and line of the function that checks it."""
     function: Any = claim.check or claim.judge
     return code.place_of(function)
+
+
+def link_to(reference: str) -> str:
+    """Where a function that a claim is of stands within the site."""
+    return code.link((reference.partition(":")[0], where.place(reference).line))
 
 
 def sizes_of(entry: ledger.Entry) -> list[str]:
@@ -182,6 +201,7 @@ def _compare(folder: Folder, shown: dict[str, Shown]) -> str:
 def _code_pages(folder: Folder, pages: Pages, sections: Sequence[Section], problems: int) -> None:
     """The modules that claims are checked in and that experiments run."""
     modules = {code_of(claim)[0] for s in sections for claim in s.paper.claims}
+    modules |= {place_of(f).partition(":")[0] for s in sections for claim in s.paper.claims for f in claim.of}
     modules |= {code.place_of(e.program)[0] for s in sections for e in s.paper.experiments}
     for module in sorted(modules):
         name = code.page_name(module)
@@ -191,4 +211,4 @@ def _code_pages(folder: Folder, pages: Pages, sections: Sequence[Section], probl
             page = pages.render("code.html", name, title=module, problems=problems, module=module, lines=lines)
             return {name: page}, None
 
-        folder.step(f"code {module}", [code_digest("stairwise.report"), code.fingerprint(module), problems], make)
+        folder.step(f"code {module}", [*site_code(), code.fingerprint(module), problems], make)

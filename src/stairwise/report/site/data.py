@@ -4,16 +4,17 @@ A chunk hands one JSON value to the script: `stairwise.receive("name", {...})`. 
 it can end a script element or a line: "<", ">", "&" and the two separators that old readers take for line ends.
 """
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from stairwise.lab.files import StoreError
-from stairwise.lab.record import StoredTrial
-from stairwise.report.words import plain
+from stairwise.lab.store.trial import StoredTrial
+from stairwise.words import plain
 
 CHUNK_BYTES = 600_000
 POINTS = 60_000  # of one metric, over all trials
@@ -27,7 +28,12 @@ def chunk(name: str, value: Any) -> bytes:
     >>> chunk("x", {"name": "</script>"})
     b'stairwise.receive("x",{"name":"\\\\u003c/script\\\\u003e"});\\n'
     """
-    return f"stairwise.receive({to_json(name)},{to_json(value)});\n".encode("ascii")
+    return chunk_of(name, to_json(value))
+
+
+def chunk_of(name: str, value: str) -> bytes:
+    """The same of what is JSON already."""
+    return f"stairwise.receive({to_json(name)},{value});\n".encode("ascii")
 
 
 def to_json(value: Any) -> str:
@@ -47,73 +53,80 @@ def short(value: Any) -> float | int | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
 
 
-def metrics_of(records: Sequence[StoredTrial]) -> dict[str, tuple[str, str]]:
-    """Every metric of the records, by a name of its own: the stage is part of it where there are several."""
-    found: dict[tuple[str, str], None] = {}
-    for record in records:
-        pairs = record.table().select(["stage", "name"]).group_by(["stage", "name"], use_threads=False).aggregate([])
-        found |= dict.fromkeys(zip(pairs["stage"].to_pylist(), pairs["name"].to_pylist(), strict=True))
-    several = len({stage for stage, _ in found}) > 1
-    return {plain(f"{stage}: {name}" if several else name): (stage, name) for stage, name in found}
-
-
 def thinned(steps: np.ndarray, values: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
     """At most about `points` of a series: both ends, and the lowest and the highest of every stretch."""
     if len(steps) <= points:
         return steps, values
-    kept = {0, len(steps) - 1}
-    for stretch in np.array_split(np.arange(len(steps)), max(1, points // 2 - 1)):
-        inside = values[stretch]
-        if np.isnan(inside).all():
-            kept.add(int(stretch[0]))
-        else:
-            kept |= {int(stretch[np.nanargmin(inside)]), int(stretch[np.nanargmax(inside)])}
-    chosen = sorted(kept)
+    stretches = max(1, points // 2 - 1)
+    length, longer = divmod(len(steps), stretches)  # the first ones are longer by 1
+    kept, begin = [0, len(steps) - 1], 0
+    for count, width in ((longer, length + 1), (stretches - longer, length)):
+        block = values[begin : begin + count * width].reshape(count, width)
+        first = begin + width * np.arange(count)
+        for placed in (
+            np.where(np.isnan(block), np.inf, block).argmin(1),
+            np.where(np.isnan(block), -np.inf, block).argmax(1),
+        ):
+            kept.extend(first + placed)
+        begin += count * width
+    chosen = np.unique(kept)
     return steps[chosen], values[chosen]
+
+
+@dataclass
+class Metric:
+    """One metric of many trials: the lists of steps, and by trial, as JSON, the number of its list and its values."""
+
+    axes: dict[tuple[int, ...], int] = field(default_factory=dict)
+    of: dict[str, str] = field(default_factory=dict)
+    longest: int = 0
+
+    def add(self, trial: str, steps: np.ndarray, values: np.ndarray) -> None:
+        axis = self.axes.setdefault(tuple(steps.tolist()), len(self.axes))
+        self.of[trial] = to_json([axis, [short(value) for value in values.tolist()]])
+        self.longest = max(self.longest, len(values))
+
+    def as_json(self) -> str:
+        return f'{{"steps":{to_json([list(axis) for axis in self.axes])},"of":{joined(self.of)}}}'
+
+
+def joined(of: Mapping[str, str]) -> str:
+    """A JSON object of values that are JSON already."""
+    return "{" + ",".join(f"{to_json(name)}:{text}" for name, text in of.items()) + "}"
 
 
 def series_chunks(prefix: str, records: Sequence[StoredTrial]) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
     """The series of every metric of every trial, packed into files; and the list of metrics, with where each is.
 
-    A metric is {"steps": [list, ...], "of": {trial: [number of its list of steps, values]}}.
+    A metric is {"steps": [list, ...], "of": {trial: [number of its list of steps, values]}}. Trials are read one
+    after another, and what is read of one is let go before the next.
     """
     points = int(np.clip(POINTS // max(1, len(records)), SHORTEST, LONGEST))
+    found: dict[tuple[str, str], Metric] = {}
+    for number, record in enumerate(records):
+        for (stage, name), (steps, values) in dataclasses.replace(record).every_series().items():
+            found.setdefault((stage, name), Metric()).add(str(number), *thinned(steps, values, points))
+    several = len({stage for stage, _ in found}) > 1
     files: dict[str, bytes] = {}
     listed: list[dict[str, Any]] = []
-    packed: dict[str, Any] = {}
-    size = 0
+    packed: dict[str, str] = {}
 
     def flush() -> None:
-        nonlocal packed, size
         if packed:
             name = f"{prefix}/{len(files)}"
-            files[f"data/{name}.js"] = chunk(name, packed)
-        packed, size = {}, 0
+            files[f"data/{name}.js"] = chunk_of(name, joined(packed))
+        packed.clear()
 
-    for label, (stage, name) in metrics_of(records).items():
-        metric = _metric(records, stage, name, points)
-        length = len(to_json(metric))
-        if size + length > CHUNK_BYTES:
+    for stage, name in list(found):
+        metric, label = found.pop((stage, name)), plain(f"{stage}: {name}" if several else name)
+        text = metric.as_json()
+        if sum(map(len, packed.values())) + len(text) > CHUNK_BYTES:
             flush()
-        packed[label], size = metric, size + length
-        longest = max((len(values) for _, values in metric["of"].values()), default=0)
+        packed[label] = text
         place = f"{prefix}/{len(files)}"
-        listed.append({"name": label, "file": place, "points": longest, "trials": list(metric["of"])})
+        listed.append({"name": label, "file": place, "points": metric.longest, "trials": list(metric.of)})
     flush()
     return files, listed
-
-
-def _metric(records: Sequence[StoredTrial], stage: str, name: str, points: int) -> dict[str, Any]:
-    axes: dict[tuple[int, ...], int] = {}
-    of: dict[str, Any] = {}
-    for number, record in enumerate(records):
-        try:
-            steps, values = thinned(*record.series(name, stage), points)
-        except StoreError:  # this trial did not measure it, or did not get as far as that stage
-            continue
-        axis = axes.setdefault(tuple(int(step) for step in steps), len(axes))
-        of[str(number)] = [axis, [short(value) for value in values]]
-    return {"steps": [list(axis) for axis in axes], "of": of}
 
 
 def trial_facts(record: StoredTrial) -> dict[str, Any]:

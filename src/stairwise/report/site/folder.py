@@ -16,8 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stairwise.lab.config import ConfigError
-from stairwise.lab.files import StoreError, explained, read_sealed, replace_file, replacing, seal, sweep
+from stairwise.config import ConfigError
+from stairwise.lab.store.files import (
+    StoreError,
+    explained,
+    read_file,
+    read_sealed,
+    replace_file,
+    replacing,
+    seal,
+    sweep,
+)
 
 FIRST, MEMORY = "index.html", "site.json"
 MARK = b"assets/stairwise.css"  # every page of a site asks for it
@@ -82,8 +91,8 @@ class Folder:
             replace_file(self.root / MEMORY, seal(memory), self.root)
 
     def _intact(self, name: str, digest: str) -> bool:
-        with suppress(OSError):
-            return hashlib.sha256((self.root / name).read_bytes()).hexdigest() == digest
+        with suppress(StoreError):
+            return hashlib.sha256(read_file(self.root / name)).hexdigest() == digest
         return False
 
 

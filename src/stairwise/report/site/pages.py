@@ -1,14 +1,19 @@
 """The pages: templates with everything escaped, and a policy that lets a page load nothing but the site itself."""
 
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 import stairwise
-from stairwise.lab.contract import STATUSES
-from stairwise.report import ledger, words
+from stairwise import words
+from stairwise.lab.contract import latex
+from stairwise.lab.contract.verdict import STATUSES
+from stairwise.report import ledger
 from stairwise.report.site.folder import slug
+from stairwise.stories.mathml import in_text
 
 # `file:` is what 'self' should mean for a page opened from disk, where some browsers give it no meaning
 POLICY = "; ".join(
@@ -24,12 +29,14 @@ POLICY = "; ".join(
 SCRIPTS = ("core.js", "chart.js", "curves.js", "maps.js", "ledger.js", "compare.js")
 STYLES = ("site.css", "parts.css")
 MEANINGS = {
-    "fails": "claimed here, and it does not hold: a defect",
+    "fails": "false inside the hypotheses, not a number, or an exception: a defect of ours until shown otherwise",
     "not-reproduced": "an empirical criterion written down before the run was not met",
-    "refuted": "false as printed, by the counterexample in its details",
-    "vacuous": "true, but it says nothing at this size",
+    "refuted": "false as printed, inside its hypotheses",
+    "misprint": "a slip in print; what is meant is plain",
+    "outside": "the hypotheses are not met at these sizes: no evidence either way",
+    "vacuous": "the bound is trivially true at these sizes",
     "reported": "measured; the statement has no pass line",
-    "holds": "checked at the sizes of the ledger; a margin above 1 is good",
+    "holds": "true, inside the hypotheses; a margin above 1 is good",
     "skipped": "no verdict in the store",
 }
 
@@ -37,7 +44,7 @@ MEANINGS = {
 class Pages:
     """Renders templates; `depth` is how many folders deep a page lies, which its links must know."""
 
-    def __init__(self):
+    def __init__(self, stories: Sequence[str] = ()):
         self.environment = Environment(
             loader=PackageLoader("stairwise.report"),
             autoescape=True,
@@ -54,6 +61,8 @@ class Pages:
             "cell": cell,
             "number": words.number,
             "plain": words.plain,
+            "typeset": formulas,
+            "stories": stories,
             "required": lambda verdict: typeset(words.required(verdict)),
             "margin": lambda verdict: typeset(words.margin(verdict)),
             "duration": words.duration,
@@ -69,6 +78,14 @@ class Pages:
         root = "../" * name.count("/")
         text = self.environment.get_template(template).render(root=root, here=name, **values)
         return text.encode("utf-8", "replace")
+
+
+def formulas(text: str) -> Markup:
+    """A statement with its formulas in MathML; in Unicode where it has something that is unknown there."""
+    try:
+        return Markup(in_text(text))
+    except ValueError:
+        return escape(latex.plain(text))
 
 
 def _page(folder: str, name: str) -> str:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stairwise.lab.answers import QUESTIONS, Measured
-from stairwise.lab.contract import Paper
-from stairwise.lab.plots import COLOURS, COLUMN, house_style
+from stairwise.lab.contract.answers import QUESTIONS, Measured
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.contract.plots import COLOURS, COLUMN, house_style
 from stairwise.report.pictures import message, none_left_open
 from stairwise.report.site.sets import TrialSet
-from stairwise.report.words import is_number, plain
+from stairwise.words import is_number, plain
 
 LOGARITHMIC = ("samples", "steps")
 PAIRED = {"supervision": ("with", "without"), "extrapolation": ("beyond", "within")}

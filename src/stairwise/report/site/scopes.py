@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract import Experiment
-from stairwise.lab.microscope import Axis, Map, Microscope, Overlay
-from stairwise.lab.record import StoredTrial
+from stairwise.lab.contract.experiment import Experiment
+from stairwise.lab.contract.microscope import Axis, Map, Microscope, Overlay
+from stairwise.lab.store.trial import StoredTrial
 from stairwise.report.site.data import chunk, short, thinned
 from stairwise.report.site.sets import TrialSet
-from stairwise.report.words import plain
+from stairwise.words import plain
 
 CELLS = 360_000  # of all maps of a trial over all frames: just under a megabyte
 FRAMES = 40

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.contract import Experiment
-from stairwise.lab.record import StoredTrial
-from stairwise.lab.stale import count
-from stairwise.lab.store import StoredRun
-from stairwise.report.words import device_of, distinct, flat, moment, plain, seconds_of, versions_of
+from stairwise.lab.contract.experiment import Experiment
+from stairwise.lab.run.stale import count
+from stairwise.lab.store.store import StoredRun
+from stairwise.lab.store.trial import StoredTrial
+from stairwise.words import device_of, distinct, flat, moment, plain, seconds_of, versions_of
 
 LARGEST_FIRST = ("gpu", "paper", "quick")
 

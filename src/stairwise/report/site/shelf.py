@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from stairwise.lab import provenance, registry
-from stairwise.lab.config import canonical
-from stairwise.lab.contract import Claim, Experiment, Paper, digest_of
-from stairwise.lab.execute import source_hash
-from stairwise.lab.files import entries, storable
-from stairwise.lab.record import StoredTrial
-from stairwise.lab.shown import shown
-from stairwise.lab.store import Store, StoredRun
-from stairwise.report import ledger, words
+from stairwise import words
+from stairwise.config import canonical
+from stairwise.lab import registry
+from stairwise.lab.contract.claims import Claim
+from stairwise.lab.contract.experiment import Experiment, digest_of
+from stairwise.lab.contract.paper import Paper
+from stairwise.lab.run.execute import source_hash
+from stairwise.lab.store import provenance
+from stairwise.lab.store.files import entries, storable
+from stairwise.lab.store.shown import shown
+from stairwise.lab.store.store import Store, StoredRun
+from stairwise.lab.store.trial import StoredTrial
+from stairwise.report import ledger
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,10 @@ class Shelf:
 def read(store: Store) -> Shelf:
     """One look at the whole store."""
     store.index().refresh()
+    store = store.snapshot()  # whose index is read once
     damaged = store.damaged(again=False)
     unsound = {path for path, _ in damaged}
-    records = [record for record in store.glance() if record.path not in unsound]
+    records = [record for record in store.glance() if not unsound or record.path not in unsound]
     sources = {record.digest: record.run.get("source_hash") for record in records}
     verdicts, unreadable = [], []
     for data in store.verdicts():

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from stairwise.lab import registry
-from stairwise.lab.contract import Paper
+from stairwise.lab.contract.paper import Paper
 
 
 def render(text: str) -> Markup:

@@ -4,7 +4,7 @@ To change: what the paper is called and who wrote it. Nothing that is imported h
 `stairwise list` stays instant.
 """
 
-from stairwise.lab.contract import Paper
+from stairwise.paper import Paper
 
 from stairwise.skeleton.paper.claims import LEDGER
 from stairwise.skeleton.paper.presets import EXPERIMENTS

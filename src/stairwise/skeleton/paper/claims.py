@@ -1,8 +1,9 @@
 """Every statement of the paper as a check that can fail.
 
-To change: one function a statement. A theory claim takes sizes (any of them can be set from the command line) and a
-seed, runs in float64, and compares a closed form with something that does not know it. An empirical claim judges stored
-trials against a line that was written down before they ran.
+To change: one function per statement, which yields named measurements; the verdict is made from them. A theory claim
+takes sizes (any of them can be set from the command line) and a seed, runs in float64, and compares a closed form with
+something that does not know it; `of` names that closed form. An empirical claim judges stored trials against a line
+that was written down before they ran. The documentation's page "Write a claim" has all forms.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from stairwise.lab.checks import identical
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Ledger, Verdict
-from stairwise.measure import population
+from stairwise.paper import Config, Ledger, at_most, equal, option, population
 
 from stairwise.skeleton.paper import model, task, theory
 
@@ -30,25 +28,20 @@ class Sizes(Config):
     score: float = option(0.7, "mark entry s of the query", low=-30.0, high=30.0)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "thm1",
-    kind="identity",
-    says="the loss is T (1-p)^2 / (2 (T-1)), and its gradient is the printed one, along the mark",
+    statement="Theorem 1",
+    says="the loss is $T (1-p)^2 / (2 (T-1))$, and its gradient is the printed one, along the mark",
+    of=(theory.population_loss, theory.population_gradient),
     cases=(Sizes(), Sizes(2, -1.5), Sizes(10, 3.0)),
 )
-def the_loss_is_a_closed_form(config: Sizes, seed: int) -> Verdict:
+def the_loss_is_a_closed_form(config: Sizes, seed: int):
     head = model.MarkAttention(jnp.array([0.0, config.score], dtype=jnp.float64))
     space = every_example(config.length)
+    loss = population.population_loss(model.loss, head, space)
+    yield equal("loss", loss, theory.population_loss(config.length, config.score))
     gradient = population.population_gradient(model.loss, head, space).query
-    return identical(
-        {
-            "loss": (
-                population.population_loss(model.loss, head, space),
-                theory.population_loss(config.length, config.score),
-            ),
-            "gradient": (gradient, [0.0, theory.population_gradient(config.length, config.score)]),
-        }
-    )
+    yield equal("gradient", gradient, [0.0, theory.population_gradient(config.length, config.score)])
 
 
 def every_example(length: int):
@@ -61,14 +54,13 @@ def every_example(length: int):
 @LEDGER.empirical(
     "fig1",
     experiment="training",
-    says="trained on batches, every seed's attention to the mark stays within .05 of descent on the closed form",
+    statement="Figure 1",
+    says="trained on batches, every seed's attention to the mark stays within 0.05 of descent on the closed form",
+    of=(theory.descent,),
 )
-def training_follows_the_closed_form(records: Sequence[Any]) -> Verdict:
-    rows = []
+def training_follows_the_closed_form(records: Sequence[Any]):
     for record in records:
-        config = record.config
+        length = record.config.task.length
         steps, measured = record.series("attention")
-        predicted = theory.descent(config.task.length, config.learning_rate, int(steps[-1]))[steps]
-        rows.append({"T": config.task.length, "seed": record.seed, "largest gap": np.max(np.abs(measured - predicted))})
-    worst = max(row["largest gap"] for row in rows)
-    return Verdict.at_most(worst, CLOSE, otherwise="not-reproduced", details=tuple(rows))
+        predicted = theory.descent(length, record.config.learning_rate, int(steps[-1]))[steps]
+        yield at_most(f"largest gap, T={length}, seed {record.seed}", np.abs(measured - predicted), CLOSE)

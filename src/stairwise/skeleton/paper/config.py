@@ -6,7 +6,7 @@ that trials which differ in it share one compiled program; a rule across fields 
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.paper import Config, option, require
 
 
 @dataclass(frozen=True)

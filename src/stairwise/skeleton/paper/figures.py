@@ -6,7 +6,7 @@ To change: one function a figure, from records to a Matplotlib figure. Show ever
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, count_axis, seeds_note, subplots
+from stairwise.paper import COLUMN, all_seeds, colour, count_axis, seeds_note, subplots
 
 from stairwise.skeleton.paper import theory
 
@@ -16,8 +16,7 @@ def attention(records: Sequence[Any]):
     figure, axes = subplots(figsize=(1.3 * COLUMN, 2.4))
     for number, length in enumerate(sorted({record.config.task.length for record in records})):
         chosen = [record for record in records if record.config.task.length == length]
-        colour = COLOURS[number % len(COLOURS)]
-        all_seeds(axes, [record.series("attention") for record in chosen], f"T={length}", colour)
+        all_seeds(axes, [record.series("attention") for record in chosen], f"T={length}", colour(number))
         steps, config = chosen[0].series("attention")[0], chosen[0].config
         predicted = theory.descent(length, config.learning_rate, int(steps[-1]))[steps]
         axes.plot(steps, predicted, color="black", linestyle="--", linewidth=0.8)

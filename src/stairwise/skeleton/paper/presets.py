@@ -6,7 +6,7 @@ literal protocol with the hours you expect it to take. Arms are what the experim
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.paper import Experiment, Figure, Preset
 
 from stairwise.skeleton.paper import figures, train
 from stairwise.skeleton.paper.config import Training

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
-from stairwise.train.keys import role
+from stairwise.paper import role
 
 
 class Example(NamedTuple):

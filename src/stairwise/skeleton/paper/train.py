@@ -1,7 +1,8 @@
 """What a trial computes: the stages of training, as a function of the structure of its config.
 
-To change: the algorithm. `stairwise.train.schemes` has online training, curricula, mixtures and self-training; anything
-else is a `Stage` of pure functions. Numeric fields have values in `trial.config` only.
+To change: the algorithm. `stairwise.paper` has online training, curricula, mixtures and self-training, and
+`gradient_training`, on which they are built; anything else is a `Stage` of pure functions. Numeric fields have values
+in `trial.config` only.
 """
 
 from functools import partial
@@ -10,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
-from stairwise.train.schemes import online
-from stairwise.train.stage import Stage
+from stairwise.paper import Stage, online
 
 from stairwise.skeleton.paper.config import Training
 from stairwise.skeleton.paper.model import MarkAttention, loss

@@ -1,5 +1,5 @@
 """The list that every claim is entered in."""
 
-from stairwise.lab.contract import Ledger
+from stairwise.paper import Ledger
 
 LEDGER = Ledger()

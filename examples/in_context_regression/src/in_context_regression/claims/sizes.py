@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import jax.numpy as jnp
-from stairwise.lab.config import Config, option, require
-from stairwise.measure import population
+from stairwise.paper import Config, option, population, require
 
 from in_context_regression import task, theory
 

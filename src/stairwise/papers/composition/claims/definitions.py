@@ -1,14 +1,14 @@
 """The task and the network as the paper defines them."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import exactly, identical
-from stairwise.lab.config import option
-from stairwise.lab.contract import Verdict
+from stairwise.config import option
+from stairwise.lab.contract.checks import at_most, equal, true
 from stairwise.papers.composition import constructions, model
 from stairwise.papers.composition import task as tasks
 from stairwise.papers.composition.claims.ledger import LEDGER
@@ -19,11 +19,14 @@ from stairwise.papers.composition.theory import inner, literal
 
 def oracles(hidden: np.ndarray, sequences: np.ndarray, hops: int) -> tuple[np.ndarray, np.ndarray]:
     """hop_i^r(j) of every sequence by the task's two oracles."""
-    task = tasks.composition(hidden)
-    both = jax.jit(jax.vmap(lambda s: (task.hop(s, hops), task.hop_by_doubling(s, hops))))(
-        jnp.asarray(sequences, dtype=jnp.int32)
-    )
+    both = _hops(jnp.asarray(hidden, dtype=jnp.int32), jnp.asarray(sequences, dtype=jnp.int32), hops)
     return np.asarray(both[0]), np.asarray(both[1])
+
+
+@partial(jax.jit, static_argnames="hops")
+def _hops(hidden, sequences, hops: int):
+    task = tasks.Composition(hidden)
+    return jax.vmap(lambda s: (task.hop(s, hops), task.hop_by_doubling(s, hops)))(sequences)
 
 
 def one_by_one(hidden: np.ndarray, sequence: np.ndarray, start: int, x: int) -> int:
@@ -34,33 +37,42 @@ def one_by_one(hidden: np.ndarray, sequence: np.ndarray, start: int, x: int) -> 
     return x
 
 
-@LEDGER.theory(
-    "task-fold",
-    kind="definition",
-    says="f_pi(sigma, x) = sigma_k pi_k ... sigma_1 pi_1 (x): both oracles against literal composition, all sigma, x",
-    cases=(Listed(Task(2, 3)), Listed(Task(4, 3)), Listed(Task(3, 3, any_blocks=True))),
-)
-def the_oracles_compose_in_the_right_order(config: Listed, seed: int) -> Verdict:
-    return _compared(config, seed, range(1))
-
-
-@LEDGER.theory(
-    "task-cyc",
-    kind="definition",
-    says="f_cyc(sigma, i, x) starts at block i and goes round: both oracles against literal composition, all i",
-    cases=(Listed(Task(2, 3)), Listed(Task(4, 2)), Listed(Task(3, 3, any_blocks=True))),
-)
-def the_oracles_go_round(config: Listed, seed: int) -> Verdict:
-    return _compared(config, seed, range(config.task.blocks))
-
-
-def _compared(config: Listed, seed: int, starts: range) -> Verdict:
+def oracles_compose(config: Listed, seed: int, cyclic: bool):
+    """Both oracles against literal composition, for all sequences and letters."""
     hidden, k, N = hidden_of(config.task, seed), config.task.blocks, config.task.alphabet
-    sequences = inner.every_tuple(k, N)
+    starts, sequences = range(k if cyclic else 1), inner.every_tuple(k, N)
     literally = np.array([[[one_by_one(hidden, s, i, x) for x in range(N)] for i in starts] for s in sequences])
     gathered, doubled = oracles(hidden, sequences, k)
-    wrong = int((gathered[:, : len(starts)] != literally).sum() + (doubled[:, : len(starts)] != literally).sum())
-    return Verdict.at_most(wrong, 0, details=({"sequences": len(sequences), "starts": len(starts)},))
+    yield true("answers by one hop after another", gathered[:, : len(starts)] == literally)
+    yield true("answers by doubling", doubled[:, : len(starts)] == literally)
+
+
+LEDGER.family(
+    oracles_compose,
+    {
+        "task-fold": {
+            "statement": "Section 2.1",
+            "says": (
+                r"$f_\pi(\sigma, x) = \sigma_k\pi_k\cdots\sigma_1\pi_1(x)$: both oracles against literal composition, "
+                r"all $\sigma$ and $x$"
+            ),
+            "cases": (Listed(Task(2, 3)), Listed(Task(4, 3)), Listed(Task(3, 3, any_blocks=True))),
+            "given": {"cyclic": False},
+        },
+        "task-cyc": {
+            "statement": "Section 2.1, cyclic task",
+            "says": (
+                r"$f_\pi^{cyc}(\sigma, i, x)$ starts at block $i$ and goes round: both oracles against literal "
+                r"composition, all $i$"
+            ),
+            "cases": (Listed(Task(2, 3)), Listed(Task(4, 2)), Listed(Task(3, 3, any_blocks=True))),
+            "given": {"cyclic": True},
+        },
+    },
+    form="exact",
+    of=(tasks.Composition.hop, tasks.Composition.hop_by_doubling),
+    seeds=3,
+)
 
 
 @dataclass(frozen=True)
@@ -79,29 +91,34 @@ def random_model(config: Weights, seed: int):
     return model.AttentionOnly(tuple(normal), readout, plan=start.plan)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def2",
-    kind="definition",
-    says="a head is X + W_OV X S(X^T W_KQ X), softmax over keys (Definition 2): the structured layer equals it",
+    statement="Definition 2",
+    says=r"a head is $X + W_{OV}X\,\mathcal{S}(X^\top W_{KQ}X)$, softmax over keys: the structured layer equals it",
+    of=(literal.attention_head, literal.softmax),
+    seeds=3,
     cases=(Weights(Task(2, 3)), Weights(Task(4, 3))),
 )
-def one_layer_is_the_head_as_defined(config: Weights, seed: int) -> Verdict:
+def one_layer_is_the_head_as_defined(config: Weights, seed: int):
     network, task = random_model(config, seed), config.task
     sequence = random_sequences(task, 1, seed)[0]
     X, T = literal.embedding(sequence, task.layers), task.tokens
     W = literal.dense_key_query(np.asarray(network.key_query[0]), task.layers)
     defined = literal.attention_head(X, W, literal.copy_matrix(T, task.layers, 1)).reshape(-1, T, T)
     blocks = jax.jit(lambda s: network.stream(s, 1).blocks)(jnp.asarray(sequence, dtype=jnp.int32))
-    return identical({"stream after one layer": (np.stack(blocks), defined[:3])})
+    yield equal("stream after one layer", np.stack(blocks), defined[:3])
+    yield equal("blocks that no layer has written", defined[3:], 0.0)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def3",
-    kind="definition",
-    says="the transformer is L heads in series (Definition 3), decoded by Psi^T: the structured network equals it",
+    statement="Definition 3",
+    says=r"the transformer is $L$ heads in series, decoded by $\Psi^\top$: the structured network equals it",
+    of=(literal.transformer, literal.embedding, literal.copy_matrix),
+    seeds=3,
     cases=(Weights(Task(2, 3)), Weights(Task(4, 3))),
 )
-def the_network_is_heads_in_series(config: Weights, seed: int) -> Verdict:
+def the_network_is_heads_in_series(config: Weights, seed: int):
     network, task = random_model(config, seed), config.task
     L, T = task.layers, task.tokens
     sequence = random_sequences(task, 1, seed)[0]
@@ -112,7 +129,7 @@ def the_network_is_heads_in_series(config: Weights, seed: int) -> Verdict:
     X = literal.transformer(literal.embedding(sequence, L), matrices, values)
     readouts = np.asarray(network.readout).reshape(L, (L + 2) * T, task.alphabet)
     heads = jax.jit(lambda s: network.heads(s))(jnp.asarray(sequence, dtype=jnp.int32))
-    return identical({"output": (heads, np.einsum("hdn,dq->hqn", readouts, X))})
+    yield equal("output", heads, np.einsum("hdn,dq->hqn", readouts, X))
 
 
 def _copies(source: int, layer: int, layers: int, tokens: int) -> np.ndarray:
@@ -130,30 +147,33 @@ class Sharp(Sizes):
     sequences: int = option(20, "random sequences", low=1, high=10_000)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "fig2",
-    kind="illustration",
-    says="Figure 2: X^(0) holds place and value; (i,j) looks at (i, pi_i(j)), later at (i+r, hop_i^r(j)), r = 2^{l-2}",
+    statement="Figure 2",
+    says=(
+        r"$X^{(0)}$ holds place and value; $(i,j)$ looks at $(i, \pi_i(j))$, later at $(i+r, \mathrm{hop}_i^r(j))$, "
+        r"$r = 2^{\ell-2}$"
+    ),
+    of=(constructions.any_blocks, literal.embedding),
+    seeds=3,
     cases=Sharp(),
 )
-def the_attention_pattern_is_the_one_drawn(config: Sharp, seed: int) -> Verdict:
+def the_attention_pattern_is_the_one_drawn(config: Sharp, seed: int):
     task, hidden = config.task, hidden_of(config.task, seed)
     network = constructions.any_blocks(jnp.asarray(hidden, dtype=jnp.int32), config.beta, dtype="float64")
     sequences = random_sequences(task, config.sequences, seed)
     attention = jax.jit(jax.vmap(network.attention))(jnp.asarray(sequences, dtype=jnp.int32))
-    facts, k, N = {}, task.blocks, task.alphabet
-    for number, (layer, weights) in enumerate(zip(task.plan, attention, strict=True), start=1):
-        reached = 0 if number == 1 else _hops_before(task, number)
-        keys = _drawn_keys(hidden, sequences, reached)
-        mass = np.take_along_axis(np.asarray(weights), keys[:, None], axis=1)
-        facts[f"layer {number} ({layer.hops} hops) looks there"] = bool(
-            (np.asarray(weights).argmax(axis=1) == keys).all()
-        )
-        facts[f"layer {number} with mass above 1 - kN e^-beta"] = bool((1 - mass <= k * N * np.exp(-config.beta)).all())
-    X = literal.embedding(sequences[0], task.layers).reshape(-1, task.tokens, task.tokens)
-    facts["block 1 is the identity"] = bool((X[0] == np.eye(task.tokens)).all())
-    facts["block 2 is a permutation"] = bool((X[1].sum(axis=0) == 1).all() and (X[1].sum(axis=1) == 1).all())
-    return exactly(facts)
+    T = task.tokens
+    for number, weights in enumerate(map(np.asarray, attention), start=1):
+        keys = _drawn_keys(hidden, sequences, 0 if number == 1 else _hops_before(task, number))
+        mass = np.take_along_axis(weights, keys[:, None], axis=1)
+        yield true(f"layer {number} looks where the arrows go", weights.argmax(axis=1) == keys)
+        yield at_most(f"attention of layer {number} elsewhere", 1 - mass.min(), T * np.exp(-config.beta) + 1e-15)
+    X = literal.embedding(sequences[0], task.layers).reshape(-1, T, T)
+    values = (np.arange(task.blocks)[:, None] * task.alphabet + sequences[0]).reshape(-1)
+    yield true("block 1 is the identity", X[0] == np.eye(T))
+    yield true("block 2 shows the values", X[1] == np.eye(T)[:, values])
+    yield true("the other blocks are empty", X[2:] == 0)
 
 
 def _hops_before(task: Task, number: int) -> int:

@@ -8,20 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import under
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
-from stairwise.papers.composition import constructions, integer
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_least, at_most, equal, note, row, slope, true
+from stairwise.papers.composition import integer
 from stairwise.papers.composition import plan as plans
-from stairwise.papers.composition.claims.gradients import ideal_model, margins_of
+from stairwise.papers.composition.claims.gradients import SMALL_START, ideal_model, leaky_model, margins_of
 from stairwise.papers.composition.claims.ledger import LEDGER
-from stairwise.papers.composition.claims.sizes import (
-    doubling,
-    few_tokens,
-    hidden_of,
-    random_sequences,
-    small_start,
-)
+from stairwise.papers.composition.claims.running import Literal
+from stairwise.papers.composition.claims.sizes import doubling, few_tokens, hidden_of, random_sequences
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import exact, noise, perturbation, population, streams
 
@@ -57,7 +51,7 @@ class Noise(Config):
     """Growing batches of ideal inputs."""
 
     task: Task = option(Task(4, 5), "the composition")
-    samples: tuple[int, ...] = option((1024, 8192, 65_536), "samples M", low=2, high=2**22)
+    samples: tuple[int, ...] = option((256, 1024, 4096, 16_384, 65_536), "samples M", low=2, high=2**22)
     failure: float = option(0.01, "probability delta with which the bound may fail", above=0.0, below=1.0)
 
     def check(self) -> None:
@@ -65,72 +59,72 @@ class Noise(Config):
         require(not doubling(self.task), f"task.blocks={self.task.blocks} must be a power of two")
 
 
-def noise_of(config: Noise, seed: int, layer: int) -> Verdict:
+def noise_is_small(config: Noise, seed: int, first: int, last: int):
     """rms and largest entry of g-hat - g against the law and the bound, at every M."""
     task = config.task
-    require(task.layers >= layer, f"task.blocks={task.blocks} must be at least {2 ** (layer - 1)} for layer {layer}")
+    k, N = task.blocks, task.alphabet
+    require(task.layers >= first, f"task.blocks={k} must be at least {2 ** (first - 1)} for layer {first}")
     hidden = hidden_of(task, seed)
-    signal, rows = population.key_query_signal(hidden, layer), []
-    for samples in config.samples:
-        error = counted_signal(task, hidden, layer, samples, seed) - signal
-        rms, largest = float(np.sqrt((error**2).mean())), float(np.abs(error).max())
-        rows.append(
+    for layer in range(first, min(last, task.layers) + 1):
+        signal = population.key_query_signal(hidden, layer)
+        errors = [counted_signal(task, hidden, layer, samples, seed) - signal for samples in config.samples]
+        largest = [float(np.abs(error).max()) for error in errors]
+        rms = [float(np.sqrt((error**2).mean())) for error in errors]
+        bounds = [noise.concentration_bound(k, N, samples, config.failure) for samples in config.samples]
+        yield at_most(f"largest entry at layer {layer}", largest, bounds)
+        # the law is that of X^2: its mean, the signal, takes a share; and few entries have a rms that varies
+        share = float((signal**2).mean()) / noise.entry_std(k, N, 1) ** 2
+        single = [counted_signal(task, hidden, layer, 1, seed + 1 + index) - signal for index in range(SINGLE)]
+        entries = noise.independent_entries(np.stack(single).reshape(SINGLE, -1))
+        low, high = noise.rms_range(entries, config.failure / len(config.samples))
+        law = [found / noise.entry_std(k, N, samples) for found, samples in zip(rms, config.samples, strict=True)]
+        yield at_most(f"rms over the law at layer {layer}", law, max(1.15, high))
+        yield at_least(f"rms over the law at layer {layer}", law, min(1 / 1.15, low * math.sqrt(max(1 - share, 0.0))))
+        if len(set(config.samples)) > 2:
+            yield slope(f"exponent of M at layer {layer}", config.samples, rms, -0.5, within=0.1)
+        yield row(
             {
-                "M": samples,
-                "rms / law": rms / noise.entry_std(task.blocks, task.alphabet, samples),
-                "largest entry sqrt(M)": largest * math.sqrt(samples),
-                "largest / bound": largest
-                / noise.concentration_bound(task.blocks, task.alphabet, samples, config.failure),
+                "layer": layer,
+                "largest sqrt(M)": str(
+                    [round(a * math.sqrt(M), 3) for a, M in zip(largest, config.samples, strict=True)]
+                ),
             }
         )
-    off = max(abs(math.log(row["rms / law"])) for row in rows)
-    # the law is that of X^2: its mean, the signal, takes a share; and few entries have a rms that varies
-    share = float((signal**2).mean()) / noise.entry_std(task.blocks, task.alphabet, 1) ** 2
-    single = [counted_signal(task, hidden, layer, 1, seed + 1 + index) - signal for index in range(SINGLE)]
-    entries = noise.independent_entries(np.stack(single).reshape(SINGLE, -1))
-    low, high = noise.rms_range(entries, config.failure / len(config.samples))
-    line = max(math.log(1.15), math.log(high), -math.log(low) - math.log1p(-share) / 2)
-    spread = [row["largest entry sqrt(M)"] for row in rows]
-    return Verdict.worst(
-        {
-            "largest entry over its bound": Verdict.at_most(
-                max(row["largest / bound"] for row in rows), 1.0, details=tuple(rows)
+
+
+LEDGER.family(
+    noise_is_small,
+    {
+        "lem16": {
+            "statement": "Lemma 16",
+            "says": (
+                r"$|\hat g_1 - g_1|$ is $O(\log(kN/\delta)/\sqrt{M})$: Hoeffding's bound; an entry has standard "
+                r"deviation $\sqrt{(N-1)/(kN^3M)}$"
             ),
-            "rms off the law sqrt((N-1)/(kN^3 M)), log": Verdict.at_most(off, line),
-            "largest entry times sqrt(M), spread": Verdict.at_most(max(spread) / min(spread), max(2.0, high / low)),
-        }
-    )
-
-
-@LEDGER.theory(
-    "lem16",
-    kind="bound",
-    says="|g-hat_1 - g_1| is O(log(kN/delta)/sqrt(M)); an entry has standard deviation sqrt((N-1)/(kN^3 M))",
+            "given": {"first": 1, "last": 1},
+        },
+        "lem20": {
+            "statement": "Lemma 20",
+            "says": (
+                r"$|\hat g_2 - g_2|$ is $O(\log(kN/\delta)/\sqrt{M})$ on ideal inputs (the $d\epsilon$ term is "
+                r"lem20-pert)"
+            ),
+            "given": {"first": 2, "last": 2},
+        },
+        "lem25": {
+            "statement": "Lemma 25",
+            "says": (
+                r"$|\hat g_\ell - g_\ell|$, $\ell \ge 3$, is $O(\log(kN/\delta)/\sqrt{M})$ on ideal inputs (the "
+                r"$d\ell\epsilon$ term is lem25-pert)"
+            ),
+            "given": {"first": 3, "last": 20},
+        },
+    },
+    form="bound",
+    of=(noise.concentration_bound, noise.entry_std),
+    seeds=3,
     cases=Noise(),
 )
-def the_first_gradient_concentrates(config: Noise, seed: int) -> Verdict:
-    return noise_of(config, seed, 1)
-
-
-@LEDGER.theory(
-    "lem20",
-    kind="bound",
-    says="|g-hat_2 - g_2| is O(log(kN/delta)/sqrt(M)) on ideal inputs (the d eps term is lem20-pert)",
-    cases=Noise(),
-)
-def the_second_gradient_concentrates(config: Noise, seed: int) -> Verdict:
-    return noise_of(config, seed, 2)
-
-
-@LEDGER.theory(
-    "lem25",
-    kind="bound",
-    says="|g-hat_l - g_l| is O(log(kN/delta)/sqrt(M)) on ideal inputs, l >= 3 (the d l eps term is lem25-pert)",
-    cases=Noise(),
-)
-def later_gradients_concentrate(config: Noise, seed: int) -> Verdict:
-    layers = range(3, max(3, config.task.layers) + 1)
-    return Verdict.worst({f"layer {layer}": noise_of(config, seed, layer) for layer in layers})
 
 
 # --- leaks ------------------------------------------------------------------------------------------------------------
@@ -141,7 +135,7 @@ class Leaky(Config):
     """Layers below that leak, as Theorem 4's weights do at finite beta."""
 
     task: Task = option(Task(4, 3), "the composition")
-    betas: tuple[float, ...] = option((6.0, 10.0, 16.0), "sharpness of the layers below", above=0.0, high=700.0)
+    betas: tuple[float, ...] = option((8.0, 11.0, 14.0), "sharpness of the layers below", above=0.0, high=700.0)
     samples: int = option(8192, "examples", low=1, high=2**16)
     beta0: float = option(1.0, "scale beta0 of the readouts' start", above=0.0, high=20.0)
 
@@ -150,51 +144,61 @@ class Leaky(Config):
         require(not doubling(self.task), f"task.blocks={self.task.blocks} must be a power of two")
 
 
-def perturbed(config: Leaky, seed: int, layer: int) -> Verdict:
-    """g-hat with leaky layers below less g-hat with ideal ones, on the same examples, against d (l-1) eps."""
+def leaks_change_little(config: Leaky, seed: int, first: int, last: int):
+    """g-hat with leaky layers below less g-hat with ideal ones, sample by sample, against 2 d (l-1) eps (C = 1)."""
     task, hidden = config.task, hidden_of(config.task, seed)
-    require(task.layers >= layer, f"task.blocks={task.blocks} must be at least {2 ** (layer - 1)} for layer {layer}")
-    examples = exact.drawn(hidden, task.layers, config.samples, np.random.default_rng([seed, 50]))
-    examples = exact.of_heads(examples, layer)
-    ideal = ideal_model(hidden, config.beta0, layer - 1)
-    reference = exact.mean_gradient(ideal, examples).key_query[layer - 1]
-    rows = []
-    for beta in config.betas:
-        built = constructions.any_blocks(jnp.asarray(hidden, dtype=jnp.int32), beta, dtype="float64")
-        network = exact.with_readout(exact.only_layers(built, layer - 1), ideal.readout)
-        epsilon = 2 * float(
-            streams.deviation(network, hidden, random_sequences(task, 50, seed)).leak[: layer - 1].max()
+    k, N, L = task.blocks, task.alphabet, task.layers
+    require(first <= L, f"task.blocks={k} must be at least {2 ** (first - 1)} for layer {first}")
+    require(len(set(config.betas)) > 2, f"betas={config.betas} must be at least three sharpnesses")
+    examples = exact.drawn(hidden, L, config.samples, np.random.default_rng([seed, 50]))
+    batch, d = Literal(task, hidden, examples), noise.width_of(k, N)
+    for layer in range(first, min(last, L) + 1):
+        ideal, away, changes = ideal_model(hidden, config.beta0, layer - 1), [], []
+        reference = batch.own_gradients(ideal, layer)
+        for beta in config.betas:
+            network = leaky_model(hidden, config.beta0, beta, layer - 1)
+            found = streams.deviation(network, hidden, random_sequences(task, 50, seed))
+            away.append(float(found.trained[: layer - 1].max()) / (layer - 1))
+            difference = batch.own_gradients(network, layer) - reference
+            changes.append(task.tokens / config.beta0 * float(np.abs(difference).max()))
+            yield row({"layer": layer, "beta": beta, "eps": away[-1], "change of g-hat": changes[-1]})
+        bounds = [perturbation.gradient_error(d, layer - 1, eps) for eps in away]
+        yield at_most(f"change of g-hat at layer {layer}", changes, bounds)
+        yield slope(f"exponent of eps at layer {layer}", away, changes, 1.0)
+        yield equal(
+            f"bound at layer {layer}, over eps", np.divide(bounds, away), np.full(len(away), bounds[0] / away[0])
         )
-        difference = exact.mean_gradient(network, examples).key_query[layer - 1] - reference
-        found = task.tokens / config.beta0 * float(jnp.max(jnp.abs(difference)))
-        bound = perturbation.gradient_error(noise.width_of(task.blocks, task.alphabet), max(1, layer - 1), epsilon)
-        rows.append(
-            {"beta": beta, "eps": epsilon, "change of g-hat": found, "bound": bound, "over eps": found / epsilon}
-        )
-    worst = max(rows, key=lambda row: row["change of g-hat"] / row["bound"])
-    verdict = Verdict.at_most(worst["change of g-hat"], worst["bound"], details=tuple(rows))
-    return under(small_start(config.beta0), verdict)
+        sharp = [perturbation.gradient_error_sharp(k, N, layer - 1, eps) for eps in away]
+        # the second order is as large as the mass that leaks in these layers, at the largest leak
+        yield equal(f"change of g-hat at layer {layer}, first order", changes, sharp, 3 * (layer - 1) * max(away))
 
 
-@LEDGER.theory(
-    "lem20-pert",
-    kind="bound",
-    says="leaks eps/2 of layer 1 change g-hat_2 by at most d eps (the lemma's constant is not given; 1 is enough)",
-    cases=Leaky(),
+LEDGER.family(
+    leaks_change_little,
+    {
+        "lem20-pert": {
+            "statement": ("Lemma 20", "Equation (7)"),
+            "says": (
+                r"inputs that are off by $\epsilon$ change $\hat g_2$ by $2Cd\epsilon$ at most, and like $\epsilon$ "
+                r"(here $C = 1$ is enough; to first order it is $(1-\frac1N)\frac{3kN-1}{kN-1}\epsilon$)"
+            ),
+            "given": {"first": 2, "last": 2},
+        },
+        "lem25-pert": {
+            "statement": ("Lemma 25", "Equation (9)"),
+            "says": (
+                r"inputs that are off by $(\ell-1)\epsilon$ change $\hat g_\ell$, $\ell \ge 3$, by "
+                r"$2Cd(\ell-1)\epsilon$ at most, and like $\epsilon$"
+            ),
+            "given": {"first": 3, "last": 20},
+        },
+    },
+    form="bound",
+    of=(perturbation.gradient_error, perturbation.gradient_error_sharp),
+    hypotheses=SMALL_START,
+    seeds=3,
+    cases=Leaky(Task(4, 2), samples=64),
 )
-def leaks_below_hardly_change_the_second_gradient(config: Leaky, seed: int) -> Verdict:
-    return perturbed(config, seed, 2)
-
-
-@LEDGER.theory(
-    "lem25-pert",
-    kind="bound",
-    says="leaks eps/2 of the layers below change g-hat_l, l >= 3, by at most d (l-1) eps",
-    cases=Leaky(),
-)
-def leaks_below_hardly_change_later_gradients(config: Leaky, seed: int) -> Verdict:
-    layers = range(3, max(3, config.task.layers) + 1)
-    return Verdict.worst({f"layer {layer}": perturbed(config, seed, layer) for layer in layers})
 
 
 # --- how many samples -------------------------------------------------------------------------------------------------
@@ -206,36 +210,38 @@ class Rule(Config):
 
     task: Task = option(Task(4, 5), "the composition")
     factor: int = option(32, "samples in units of kN(L+1)^2", low=1, high=10_000)
-    sequences: int = option(40, "test sequences, at all positions", low=1, high=1000)
+    test_examples: int = option(40, "test sequences, at all positions", low=1, high=1000, stored_as="sequences")
 
     def check(self) -> None:
         few_tokens(self.task, 128)
         require(not doubling(self.task), f"task.blocks={self.task.blocks} must be a power of two")
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "sample-rule",
-    kind="empirical",
-    says="beyond the paper: M = 32 kN(L+1)^2 samples give every stage the right attention from ideal inputs, at N >= 5",
+    statement="ours",
+    says=(
+        r"beyond the paper: $M = 32kN(L+1)^2$ samples give every stage the right attention from ideal inputs, where "
+        r"$N \ge 5$"
+    ),
+    of=(noise.sample_rule, noise.margin_over_noise),
+    hypotheses={"N >= 5": lambda config: config.task.alphabet >= 5},
+    seeds=3,
     cases=(Rule(Task(2, 5)), Rule()),
 )
-def a_few_samples_are_enough(config: Rule, seed: int) -> Verdict:
+def a_few_samples_are_enough(config: Rule, seed: int):
     task, hidden = config.task, hidden_of(config.task, seed)
-    samples = noise.sample_rule(task.blocks, task.alphabet, config.factor)
-    rows, wrong = [], 0
-    for layer in range(1, task.layers + 1):
+    k, N, L = task.blocks, task.alphabet, task.layers
+    samples = noise.sample_rule(k, N, config.factor)
+    yield equal("samples", samples, config.factor * k * N * (L + 1) ** 2)
+    for layer in range(1, L + 1):
         found = counted_signal(task, hidden, layer, samples, seed)
-        margins = np.stack(
-            [margins_of(hidden, layer, sequence, found) for sequence in random_sequences(task, config.sequences, seed)]
-        )
-        wrong += int((margins <= 0).sum())
-        law = noise.margin_over_noise(task.blocks, task.alphabet, samples, layer)
-        rows.append(
-            {"layer": layer, "wrong": float(np.mean(margins <= 0)), "least margin": float(margins.min()), "z": law}
-        )
-    note = f"M = {samples}; the theorem asks for k^4 N^6 = {noise.samples_theorem(task.blocks, task.alphabet)}"
-    if wrong:  # the largest of the noises of all keys must stay below it
-        note += (
-            f"; too few: the last layer's margin is sqrt(factor (N-1)/2) = {rows[-1]['z']:.2g} deviations of the noise"
-        )
-    return Verdict.at_most(wrong, 0, otherwise="not-reproduced", details=tuple(rows), note=note)
+        sequences = random_sequences(task, config.test_examples, seed)
+        margins = np.stack([margins_of(hidden, layer, sequence, found) for sequence in sequences])
+        yield true(f"attention of layer {layer} is right", margins > 0)
+        z = noise.margin_over_noise(k, N, samples, layer)
+        # the margin in deviations of a difference of two sums of (l+1)^2 entries
+        spread = math.sqrt(2) * (layer + 1) * noise.entry_std(k, N, samples)
+        yield equal(f"margin over noise at layer {layer}", z, (N - 1) / (k * N**2) / spread)
+        yield row({"layer": layer, "wrong": float(np.mean(margins <= 0)), "least margin": float(margins.min()), "z": z})
+    yield note(f"M = {samples}; the theorem asks for k^4 N^6 = {noise.samples_theorem(k, N)}")

@@ -5,21 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stairwise.lab.checks import empty_if, exactly, under
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_least, at_most, equal, row, slope, true, vacuous_if
 from stairwise.papers.composition.claims.ledger import LEDGER
-from stairwise.papers.composition.claims.sizes import distinct, enumerable, hidden_of
+from stairwise.papers.composition.claims.sizes import DISTINCT, enumerable, hidden_of
 from stairwise.papers.composition.config import Task
-from stairwise.papers.composition.plan import embedding_width, layers
+from stairwise.papers.composition.plan import layers
 from stairwise.papers.composition.theory import counting, inner, packing
 
 LARGEST_PACKING = 2000
-
-
-def log_size(blocks: int, r: int) -> float:
-    """log of (r!/4)^{k/2}."""
-    return blocks / 2 * (math.lgamma(r + 1) - math.log(4))
 
 
 @dataclass(frozen=True)
@@ -33,88 +27,69 @@ class Packing(Config):
     def check(self) -> None:
         require(self.r <= self.alphabet, f"r={self.r} must be at most alphabet={self.alphabet}")
         require(
-            log_size(self.blocks, self.r) <= math.log(LARGEST_PACKING) and self.r <= 7,
+            packing.log_packing_size(self.blocks, self.r) <= math.log(LARGEST_PACKING) and self.r <= 7,
             f"r={self.r} with blocks={self.blocks} asks for more than {LARGEST_PACKING} functions or 5040 letters",
         )
 
     @property
-    def target(self) -> int:
-        return max(1, math.ceil(math.exp(log_size(self.blocks, self.r)) - 1e-9))
+    def target(self) -> float:
+        return math.exp(packing.log_packing_size(self.blocks, self.r))
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "lem12",
-    kind="bound",
-    says="for every r there are (r!/4)^{k/2} compositions with pairwise |<f, f'>| <= (2r/N)^{k/2}",
+    statement="Lemma 12",
+    says=(
+        r"for every $r$ there are $(r!/4)^{k/2}$ compositions with pairwise $|\langle f, f'\rangle| \le "
+        r"(2r/N)^{k/2}$; permutations that agree with one in more than $r$ places are $N!/(r+1)!$ at most"
+    ),
+    of=(
+        packing.log_packing_size,
+        packing.overlap_bound,
+        packing.overlap_bound_sharp,
+        packing.volume,
+        packing.volume_bound,
+        packing.volume_bound_sharper,
+    ),
+    seeds=3,
     cases=(Packing(), Packing(2, 9, 4), Packing(8, 9, 4), Packing(4, 12, 5), Packing(4, 16, 4), Packing(4, 6, 2)),
 )
-def many_compositions_hardly_agree(config: Packing, seed: int) -> Verdict:
+def many_compositions_hardly_agree(config: Packing, seed: int):
     k, N, r = config.blocks, config.alphabet, config.r
-    built = packing.nearly_orthogonal(k, N, r, config.target, np.random.default_rng([seed, 20]))
-    overlap, bound = packing.largest_overlap(built), packing.overlap_bound(k, N, r)
-    row = {
-        "size": len(built),
-        "size asked for": config.target,
-        "largest |<f, f'>|": overlap,
-        "sharper bound": packing.overlap_bound_sharp(k, N, r),
-        "least volume ratio N!/r! over V": _volume_margin(min(N, 12)),
-    }
-    facts = {
-        "the set is as large as asked for": len(built) >= config.target,
-        "it keeps the sharper bound": overlap <= packing.overlap_bound_sharp(k, N, r) * (1 + 1e-12),
-        **_volume_facts(min(N, 12)),
-    }
-    verdict = Verdict.worst({"overlap": Verdict.at_most(overlap, bound, details=(row,)), "facts": exactly(facts)})
-    says_nothing = config.target <= 1 or bound >= 1
-    return empty_if(
-        says_nothing, verdict, "one function, or an overlap bound of 1 or more: 2r < N and r >= 4 are needed"
+    bound, sharp = packing.overlap_bound(k, N, r), packing.overlap_bound_sharp(k, N, r)
+    asked = math.ceil(config.target - 1e-9)
+    built = packing.nearly_orthogonal(k, N, r, max(asked, 1), np.random.default_rng([seed, 20]))
+    overlap = packing.largest_overlap(built)
+    yield at_least("functions", len(built), (math.factorial(r) / 4) ** (k / 2))
+    yield at_least("functions asked for", asked, (math.factorial(r) / 4) ** (k / 2), rounding=1e-12)
+    yield at_most("largest overlap", overlap, bound)
+    yield at_most("largest overlap, sharper", overlap, sharp, rounding=1e-12)
+    yield equal(
+        "the overlap bound for N = 2r letters, and for N = 8r",
+        [packing.overlap_bound(k, f * r, r) for f in (2, 8)],
+        [1, 0.5**k],
     )
-
-
-def _volume_facts(alphabet: int) -> dict[str, bool]:
-    """V(n, r) <= n!/(r+1)! <= n!/r! for every n up to N and every r."""
-    return {
-        f"n={n} r={r}": packing.volume(n, r) <= packing.volume_bound_sharper(n, r) <= packing.volume_bound(n, r)
-        for n in range(2, alphabet + 1)
-        for r in range(1, n + 1)
-    }
-
-
-def _volume_margin(alphabet: int) -> float:
-    ratios = [
-        float(packing.volume_bound(n, r) / packing.volume(n, r)) for n in range(2, alphabet + 1) for r in range(1, n)
-    ]
-    return min(ratios)
-
-
-@dataclass(frozen=True)
-class Volumes(Config):
-    """All (n, r) with 1 <= r < n <= N."""
-
-    alphabet: int = option(12, "largest number of letters N", low=2, high=40)
-
-
-@LEDGER.theory(
-    "lem12-printed",
-    kind="bound",
-    says="as printed: sum_{i>r} (r!/i! + e r!/(i!(N-i)!)) <= sum_{i>r} 1/(i-r)!; |<f, f'>| <= ((r-1)/(N-1))^{k/2}",
-    cases=Volumes(),
-)
-def two_steps_of_the_proof_are_false(config: Volumes, seed: int) -> Verdict:
-    pairs = [(n, r) for n in range(2, config.alphabet + 1) for r in range(1, n)]
-    steps = {pair: packing.volume_step_printed(*pair) for pair in pairs}
-    wrong = [{"N": n, "r": r, "left": a, "right": b} for (n, r), (a, b) in steps.items() if a > b]
-    N = max(3, config.alphabet)
-    one, two = np.tile(np.arange(N), (2, 1)), np.tile(np.roll(np.arange(N), 1), (2, 1))
-    apart = {
-        "N": N,
-        "r": 1,
-        "<f, f'> where nothing agrees": float(inner.inner_product(one, two)),
-        "bound": packing.overlap_bound_printed(2, N, 1),
-    }
-    note = "the first step fails at " + ", ".join(f"({row['N']},{row['r']})" for row in wrong)
-    return Verdict.at_most(
-        len(wrong) + 1, 0, otherwise="refuted", note=note + "; r = 1 makes the second bound 0", details=(*wrong, apart)
+    if k % 2 == 0 and 2 <= r <= N - 2:  # r places agree in half of the blocks, all in the others
+        one = np.tile(np.arange(N), (k, 1))
+        two = one.copy()
+        two[: k // 2, r:] = np.roll(np.arange(r, N), 1)
+        extremal = abs(float(inner.inner_product(one, two)))
+        yield equal("overlap of an extremal pair", extremal, sharp)
+        yield at_most("overlap of an extremal pair, against the lemma", extremal, bound)
+    for n in range(2, min(N, 8) + 1):
+        agree = (inner.every_permutation(n) == np.arange(n)).sum(axis=1)
+        counted, how_many = [int((agree > s).sum()) for s in range(1, n + 1)], np.bincount(agree)
+        yield equal(
+            f"permutations of {n} with more than r agreements", counted, [packing.volume(n, s) for s in range(1, n + 1)]
+        )
+        for name, formula, more in (("sharper", packing.volume_bound_sharper, 1), ("printed", packing.volume_bound, 0)):
+            bounds = [float(formula(n, s)) for s in range(1, n + 1)]
+            yield at_most(f"volume for {n} letters, {name}", counted, bounds)
+            # the bound counts a permutation once for every set of places in which it agrees
+            sets = [sum(math.comb(a, s + more) * int(many) for a, many in enumerate(how_many)) for s in range(1, n)]
+            yield equal(f"sets of places that agree for {n} letters, {name}", sets, bounds[:-1])
+    yield vacuous_if(
+        config.target <= 1 or bound >= 1, "one function, or an overlap bound of 1 or more: 2r < N and r >= 4 are needed"
     )
 
 
@@ -127,7 +102,7 @@ class Corollary(Config):
 
     def check(self) -> None:
         require(
-            log_size(self.blocks, self.r) <= math.log(LARGEST_PACKING),
+            packing.log_packing_size(self.blocks, self.r) <= math.log(LARGEST_PACKING),
             f"blocks={self.blocks} asks for more than {LARGEST_PACKING} functions of alphabet={self.alphabet} letters",
         )
 
@@ -136,27 +111,43 @@ class Corollary(Config):
         return self.alphabet // 8
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "cor13",
-    kind="bound",
-    says="(r!/4)^{k/2} functions, r = N/8, lie pairwise at squared distance 1/2 or more (N >= 24, or it says nothing)",
+    statement="Corollary 13",
+    says=(
+        r"$(r!/4)^{k/2}$ functions, $r = N/8$, lie pairwise at squared distance $\frac{1}{2}$ or more, and $\log$ of "
+        r"their number grows like $kN\log N$ or faster"
+    ),
+    of=(packing.squared_distance, packing.log_packing_size),
+    hypotheses={"k >= 2": lambda config: config.blocks >= 2},
+    seeds=3,
     cases=(Corollary(), Corollary(4, 24), Corollary(2, 40), Corollary(2, 48), Corollary(4, 16)),
 )
-def many_compositions_lie_far_apart(config: Corollary, seed: int) -> Verdict:
+def many_compositions_lie_far_apart(config: Corollary, seed: int):
     k, N, r = config.blocks, config.alphabet, config.r
-    target = max(min(2, math.factorial(r)), math.ceil(math.exp(log_size(k, r)) - 1e-9))
-    built = packing.nearly_orthogonal(k, N, r, target, np.random.default_rng([seed, 21]))
+    rng = np.random.default_rng([seed, 21])
+    target = max(min(2, math.factorial(r)), math.ceil((math.factorial(r) / 4) ** (k / 2) - 1e-9))
+    built = packing.nearly_orthogonal(k, N, r, target, rng)
+    yield at_least("functions", len(built), target)
     distance = packing.squared_distance(N, packing.largest_overlap(built))
-    row = {
-        "size": len(built),
-        "log size": log_size(k, r),
-        "log size / (kN log N)": log_size(k, r) / (k * N * math.log(N)),
-        "log |F| / (kN log N)": counting.log_functions(k, N) / (k * N * math.log(N)),
-    }
-    facts = exactly({"the set is as large as asked for": len(built) >= target})
-    verdict = Verdict.worst({"squared distance": Verdict.at_least(distance, 0.5, details=(row,)), "size": facts})
-    verdict = empty_if(N < 24, verdict, f"(r!/4)^(k/2) exceeds 1 only for r = N/8 >= 3, that is N >= 24, and r={r}")
-    return under(() if k >= 2 else (f"blocks={k} must be at least 2 for (1/4)^(k/2) <= 1/4",), verdict)
+    yield at_least("squared distance", distance, 0.5)
+    if len(built) > 1:
+        # E sum_y (1(y = f) - 1(y = f'))^2 of the closest pair, by running both
+        one = built[0]
+        two = min(built[1:], key=lambda other: -abs(float(inner.inner_product(one, other))))
+        inputs = rng.permuted(np.broadcast_to(np.arange(N), (4000, k, N)), axis=2)
+        apart = 2 * np.mean(inner.fold(one, inputs) != inner.fold(two, inputs), axis=1)
+        formula = packing.squared_distance(N, float(inner.inner_product(one, two)))
+        error = max(float(apart.std()) / math.sqrt(len(apart)), 1e-3)
+        yield at_most(
+            "squared distance of a pair off its formula, in deviations", abs(apart.mean() - formula) / error, 4.5
+        )
+    yield equal("r!, from the log of the size", 4 * math.exp(2 / k * packing.log_packing_size(k, r)), math.factorial(r))
+    letters = np.array([2**power for power in range(8, 20, 2)])
+    sizes = [packing.log_packing_size(k, int(n) // 8) for n in letters]
+    yield slope("exponent of log size in kN log N", k * letters * np.log(letters), sizes, 1.0, side="at least")
+    yield row({"log size / (kN log N)": packing.log_packing_size(k, r) / (k * N * math.log(N))})
+    yield vacuous_if(N < 24, f"(r!/4)^(k/2) exceeds 1 only for r = N/8 >= 3, that is N >= 24, and r={r}")
 
 
 # --- information ------------------------------------------------------------------------------------------------------
@@ -172,59 +163,81 @@ class Erm(Config):
 
     def check(self) -> None:
         enumerable(self.task)
-        require(not distinct(self.task), "".join(distinct(self.task)))
+        require(
+            self.task.alphabet > 2, f"task.alphabet={self.task.alphabet} must be at least 3 (2 letters are degenerate)"
+        )
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "rem6",
-    kind="bound",
-    says="Theta(Nk) samples suffice information-theoretically: brute force over all pi ends between two counts",
+    statement="Remark 6",
+    says=(
+        r"$\Theta(Nk)$ samples suffice information-theoretically: brute force over all $\pi$ ends between two counts "
+        r"that grow like $k$ and like $N$"
+    ),
+    of=(counting.enough_samples, counting.expected_impostors, counting.fewest_samples),
+    seeds=3,
     cases=(Erm(), Erm(Task(3, 3, any_blocks=True)), Erm(Task(2, 4), repeats=100)),
 )
-def few_samples_name_the_hidden_permutations(config: Erm, seed: int) -> Verdict:
+def few_samples_name_the_hidden_permutations(config: Erm, seed: int):
     k, N = config.task.blocks, config.task.alphabet
     rng = np.random.default_rng([seed, 22])
     candidates = inner.every_tuple(k, N)
-    counts = [
-        counting.samples_until_unique(hidden_of(config.task, seed + 1 + repeat), candidates, rng)
-        for repeat in range(config.repeats)
-    ]
-    enough, fewest = counting.enough_samples(k, N, config.failure), counting.fewest_samples(k, N)
-    row = {
-        "median": float(np.median(counts)),
-        "median / (kN)": float(np.median(counts)) / (k * N),
-        "enough / (kN)": enough / (k * N),
-        "enough / (kN) at k=8, N=5": counting.enough_samples(8, 5, config.failure) / 40,
-    }
-    slack = 3 * math.sqrt(config.failure * (1 - config.failure) / config.repeats)
-    late = float(np.mean(np.array(counts) > enough))
-    return Verdict.worst(
-        {
-            "share of data sets that needed more": Verdict.at_most(late, config.failure + slack, details=(row,)),
-            "median above log(|F|/2)/log N": Verdict.at_least(float(np.median(counts)), fewest),
-        }
+    counts = np.array(
+        [
+            counting.samples_until_unique(hidden_of(config.task, seed + 1 + repeat), candidates, rng)
+            for repeat in range(config.repeats)
+        ]
     )
+    enough, fewest = counting.enough_samples(k, N, config.failure), counting.fewest_samples(k, N)
+    slack = 3 * math.sqrt(config.failure * (1 - config.failure) / config.repeats)
+    yield at_most("share of data sets that needed more", np.mean(counts > enough), config.failure + slack)
+    yield at_least("median", np.median(counts), fewest)
+    # E[impostors] after n samples, over all other pi: their chance to fit one sample is 1/N + <f, f'>
+    chances = [1 / N + float(inner.inner_product(candidates[0], other)) for other in candidates[1:]]
+    for n in (1, enough - 1, enough):
+        yield equal(
+            f"mean impostors after {n}", float(counting.expected_impostors(k, N, n)), sum(p**n for p in chances), 1e-9
+        )
+    yield at_most("mean impostors after enough samples", sum(p**enough for p in chances), config.failure)
+    yield at_least("mean impostors after one less", sum(p ** (enough - 1) for p in chances), config.failure)
+    if N == 3 and k == 2:
+        blocks, letters = (4, 8, 16, 32), (4, 6, 8, 12)
+        yield slope("exponent of k", blocks, [counting.enough_samples(b, 5, 0.1) for b in blocks], 1.0, within=0.2)
+        yield slope("exponent of N", letters, [counting.enough_samples(8, n, 0.1) for n in letters], 1.0, within=0.25)
+        yield slope("exponent of k in the fewest", blocks, [counting.fewest_samples(b, 5) for b in blocks], 1.0)
+    yield row({"median / (kN)": float(np.median(counts)) / (k * N), "enough / (kN)": enough / (k * N)})
 
 
 @dataclass(frozen=True)
 class Width(Config):
-    """A transformer of the paper's size, its numbers kept in p bits."""
+    """A transformer whose key-query matrices have d x d numbers of p bits, for functions that can all be listed."""
 
-    blocks: int = option(16, "blocks k", low=1, high=4096)
-    alphabet: int = option(5, "letters N", low=3, high=4096)
+    task: Task = option(Task(2, 3), "the composition")
     precision: int = option(1, "bits p of a weight", low=1, high=64)
 
+    def check(self) -> None:
+        enumerable(self.task, 1500)
 
-@LEDGER.theory(
+
+@LEDGER.exact(
     "sec7-size",
-    kind="bound",
-    says="Section 7: with a fixed embedding L d^2 p bits must name every function, L d^2 p >= k log2 N!",
-    cases=(Width(), Width(4, 5), Width(256, 100), Width(2, 3)),
+    statement="Section 7",
+    says=(
+        r"a fixed embedding of width $d$ names $2^{Ld^2p}$ functions at most, and there are $(N!)^k$: so $d \ge "
+        r"\sqrt{k\log_2 N!/(Lp)}$"
+    ),
+    of=(counting.log_functions, counting.smallest_width),
+    hypotheses=DISTINCT,
+    cases=(Width(), Width(Task(1, 5)), Width(Task(3, 3, any_blocks=True)), Width(Task(2, 3), precision=2)),
 )
-def the_network_has_room_for_every_function(config: Width, seed: int) -> Verdict:
-    k, N, p = config.blocks, config.alphabet, config.precision
-    depth, width = len(layers(k)), embedding_width(k, N)
-    bits, needed = counting.representation_bits(depth, width, p), counting.log_functions(k, N) / math.log(2)
-    row = {"d": width, "smallest d": counting.smallest_width(k, N, depth, p), "L": depth, "log2 |F|": needed}
-    note = "a count of bits: it forces d >= sqrt(k log2 N!/(Lp)), the square root of what the construction uses or less"
-    return Verdict.at_least(bits, needed, details=(row,), note=note)
+def a_narrow_network_has_no_room_for_every_function(config: Width, seed: int):
+    k, N, p, L = config.task.blocks, config.task.alphabet, config.precision, len(layers(config.task.blocks))
+    tuples = inner.every_tuple(k, N)
+    functions = len({inner.fold(hidden, tuples).tobytes() for hidden in tuples})
+    yield equal("functions that differ", math.log(functions), counting.log_functions(k, N))
+    least = counting.smallest_width(k, N, L, p)
+    room = next(d for d in range(1, 1000) if 2 ** (L * d * d * p) >= functions)
+    yield true("the smallest width with room for them is the next whole number", room == math.ceil(least - 1e-12))
+    yield equal("bits at the smallest width", 2 ** (L * least**2 * p), functions, 1e-9)
+    yield row({"smallest d": least, "d of Theorem 4": k * N * (L + 2)})

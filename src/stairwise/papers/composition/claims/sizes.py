@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.plan import is_power_of_two
 
@@ -76,20 +76,8 @@ def doubling(task: Task) -> tuple[str, ...]:
     return () if is_power_of_two(task.blocks) else (f"task.blocks={task.blocks} must be a power of two",)
 
 
-def distinct(task: Task) -> tuple[str, ...]:
-    """With two letters half of the hidden tuples (or more) give the same function."""
-    return (
-        () if task.alphabet > 2 else (f"task.alphabet={task.alphabet} must be at least 3 (2 letters are degenerate)",)
-    )
-
-
-def small_start(beta0: float) -> tuple[str, ...]:
-    """Lemmas 15, 19 and 24 assume beta0 <= 1."""
-    return () if beta0 <= 1 else (f"beta0={beta0:g} must be at most 1",)
-
-
-def several_blocks(task: Task, least: int = 2) -> tuple[str, ...]:
-    return () if task.blocks >= least else (f"task.blocks={task.blocks} must be at least {least}",)
+# with two letters half of the hidden tuples (or more) give the same function
+DISTINCT = {"N >= 3": lambda config: config.task.alphabet >= 3}
 
 
 # --- the problem ------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
-from stairwise.papers.composition.figures.common import after_steps, colour, grouped, hops, size, step_names
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.papers.composition.figures.common import after_steps, hops, size, step_names
 
 MARKERS = "osD^vP*"
 

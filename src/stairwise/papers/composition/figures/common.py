@@ -1,11 +1,14 @@
-"""What the figures share: a metric after every gradient step, groups of records, words for a config."""
+"""What the figures share: a metric after every gradient step, words for a config."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS
+from stairwise.lab.contract.plots import grouped
+from stairwise.measure.complexity import Hits
+
+LEARNT = 0.95  # held-out accuracy from which on a run has learnt a hop
 
 
 def after_steps(record: Any, name: str) -> np.ndarray:
@@ -27,17 +30,24 @@ def hops(count: int) -> str:
     return f"{count} hop{'s' if count > 1 else ''}"
 
 
-def grouped(records: Iterable[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    """Records by a property, in the order of first appearance."""
-    groups: dict[Any, list[Any]] = {}
-    for record in records:
-        groups.setdefault(by(record), []).append(record)
-    return groups
-
-
-def colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
-
-
 def size(config: Any) -> str:
     return f"k={config.task.blocks}, N={config.task.alphabet}"
+
+
+# --- the standard transformer -----------------------------------------------------------------------------------------
+
+
+def arms_of(records: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """The runs on a mixture of hops, and those on the hardest hop alone."""
+    by_arm = grouped(records, lambda record: len(record.config.hops) > 1)
+    return by_arm.get(True, []), by_arm.get(False, [])
+
+
+def hits(records: Iterable[Any], hop: int) -> Hits:
+    """The first measured step at which each run has learnt a hop; censored at its last one."""
+    pairs = []
+    for record in records:
+        steps, accuracy = record.series(f"accuracy {hop}")
+        learnt = np.flatnonzero(np.asarray(accuracy) >= LEARNT)
+        pairs.append((float(steps[learnt[0]]), False) if len(learnt) else (float(steps[-1]), True))
+    return Hits.of(pairs)

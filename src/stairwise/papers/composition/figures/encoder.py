@@ -3,40 +3,72 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis, seeds_note, subplots
-from stairwise.papers.composition.figures.common import colour, grouped, hops, size
+import numpy as np
 
-LEARNT = 0.95  # held-out accuracy
+from stairwise.lab.contract.plots import COLUMN, DASHES, all_seeds, colour, count_axis, grouped, subplots
+from stairwise.measure.complexity import kaplan_meier, log_rank
+from stairwise.papers.composition.figures.common import LEARNT, arms_of, hits, hops, size
 
 
 def describe(config: Any) -> str:
-    return f"{size(config)}; {config.layers} layers of width {config.width}, batch {config.batch}"
-
-
-def mixed(record: Any) -> str:
-    return "trained on " + ", ".join(map(str, record.config.hops)) + " hops"
+    return f"{size(config)}; {config.model.layers} layers of width {config.model.width}, batch {config.batch}"
 
 
 def mix(records: Sequence[Any]):
-    """Figure 3 right: accuracy of the hops that each arm trains on, and the training losses."""
-    arms = grouped(records, mixed)
-    config = records[0].config
-    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.6))
-    for number, (arm, chosen) in enumerate(arms.items()):
-        for place, hop in enumerate(chosen[0].config.hops):
-            runs = [record.series(f"accuracy {hop}") for record in chosen]
-            all_seeds(left, runs, f"{hops(hop)}, {arm}", colour(number * 3 + place), DASHES[number % len(DASHES)])
-        runs = [record.series("train_loss") for record in chosen]
-        all_seeds(right, [(steps[1:], values[1:]) for steps, values in runs], arm, colour(number * 3), DASHES[number])
-    left.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
-    left.set(xlabel="step", ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.03), title=describe(config))
-    right.set(xlabel="step", ylabel="training loss of the batch", title=seeds_note(records))
-    right.set_ylim(bottom=0)
-    left.legend(loc="center right", fontsize=6)
-    right.legend(loc="lower left", fontsize=6)
-    count_axis(left)
-    count_axis(right)
+    """Figure 3 right: accuracy at the hardest hop run by run, what the mixture learns of the others, and when."""
+    config, mixed_runs, alone = records[0].config, *arms_of(records)
+    hardest = max(hop for record in records for hop in record.config.hops)
+    figure, (left, middle, right) = subplots(1, 3, figsize=(2.2 * COLUMN, 2.5))
+    for number, (runs, name) in enumerate(((mixed_runs, "mixture"), (alone, f"{hops(hardest)} only"))):
+        label: str | None = name
+        for record in runs:  # a run learns a hop or does not: quartiles between the two would show what no run does
+            style = {"color": colour(number), "linestyle": DASHES[number], "linewidth": 0.8, "alpha": 0.8}
+            left.plot(*record.series(f"accuracy {hardest}"), label=label, **style)
+            label = None
+        if runs:
+            reached = hits(runs, hardest)
+            end = max(float(record.series(f"accuracy {hardest}")[0][-1]) for record in runs)
+            steps, share, low, high = success_steps(kaplan_meier(reached), end)
+            middle.fill_between(steps, low, high, step="post", color=colour(number), alpha=0.15, linewidth=0)
+            said = f"{name}: {reached.reached} of {len(runs)}"
+            middle.step(steps, share, where="post", color=colour(number), linestyle=DASHES[number], label=said)
+    for place, hop in enumerate(hop for record in mixed_runs[:1] for hop in record.config.hops):
+        runs = [record.series(f"accuracy {hop}") for record in mixed_runs]
+        all_seeds(right, runs, hops(hop), colour(place + 2), DASHES[place])
+    for axes in (left, right):
+        axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
+        axes.set(xlabel="step", ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.03))
+    left.set_title(f"{hops(hardest)}, run by run")
+    middle.set(xlabel="step", ylabel=f"share of runs at {LEARNT:g} or above", ylim=(-0.02, 1.03))
+    middle.set_title(f"runs that have learnt {hops(hardest)}")
+    right.set_title("mixture, all hops")
+    for axes in (left, middle, right):
+        count_axis(axes)
+    left.legend(loc="lower left", ncols=2, fontsize=6)
+    middle.legend(loc="upper left", fontsize=6)
+    right.legend(loc="center right", fontsize=6)
+    figure.suptitle(finding(mixed_runs, alone, hardest), fontsize=8)
     return figure
+
+
+def success_steps(curve: Any, end: float) -> tuple[np.ndarray, ...]:
+    """A success curve from step 0 to the last one: (steps, share, low, high)."""
+    steps = np.concatenate([[0.0], curve.times, [end]])
+    return steps, *(np.concatenate([[0.0], part, part[-1:]]) for part in (curve.success, curve.low, curve.high))
+
+
+def finding(mixed_runs: Sequence[Any], alone: Sequence[Any], hop: int) -> str:
+    """What the two arms show, in words and with the log-rank test."""
+    if not mixed_runs or not alone:
+        return f"{hops(hop)}: one arm only"
+    config, ahead, behind = mixed_runs[0].config, hits(mixed_runs, hop), hits(alone, hop)
+    chance = 1 / config.task.alphabet + 0.05
+    left, stayed = (sum(record.final(f"accuracy {hop}") > chance for record in runs) for runs in (mixed_runs, alone))
+    p = log_rank(ahead, behind)
+    return (
+        f"{hops(hop)} are learnt in {ahead.reached} of {len(mixed_runs)} runs on the mixture ({left} leave chance) and"
+        f" in {behind.reached} of {len(alone)} on {hops(hop)} alone ({stayed} leave it): log-rank p = {p:.2g}"
+    )
 
 
 def pools(records: Sequence[Any]):

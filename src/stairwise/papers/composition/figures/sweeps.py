@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
-from stairwise.papers.composition.figures.common import colour, grouped, hops, size
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.papers.composition.figures.common import hops, size
 
 FLOOR = 1e-4  # a share of wrong tokens below this is drawn here
 

@@ -69,11 +69,6 @@ def answers_of(candidates: np.ndarray, sequence: np.ndarray, x: int) -> np.ndarr
     return value
 
 
-def representation_bits(layers: int, width: int, precision: int) -> int:
-    """L d^2 p: the bits in L key-query matrices of d x d numbers of p bits."""
-    return layers * width**2 * precision
-
-
 def smallest_width(blocks: int, alphabet: int, layers: int, precision: int) -> float:
     """The d below which L d^2 p bits cannot name every one of the (N!)^k functions."""
     return math.sqrt(log_functions(blocks, alphabet) / math.log(2) / (layers * precision))

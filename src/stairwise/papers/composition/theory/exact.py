@@ -4,6 +4,8 @@ An example is (sequence, query, labels): one token, with the label of every head
 in the paper.
 """
 
+import math
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from stairwise.lab.config import require
+from stairwise.config import require
 from stairwise.measure import population
 from stairwise.papers.composition.model import AttentionOnly
 from stairwise.papers.composition.task import Composition
@@ -32,20 +34,30 @@ def labelled(hidden: np.ndarray, heads: int, sequences: np.ndarray, queries: np.
     """The examples with these sequences and tokens, all heads weighing 1."""
     k = len(hidden)
     require(2 ** (heads - 1) <= k, f"task.blocks={k} must be a power of two: head l learns the hop of 2^(l-1) blocks")
-    task = Composition(jnp.asarray(hidden, dtype=jnp.int32))
+    sequence, query = jnp.asarray(sequences, dtype=jnp.int32), jnp.asarray(queries, dtype=jnp.int32)
+    found = _labels(jnp.asarray(hidden, dtype=jnp.int32), sequence, query, heads)
+    return Examples(sequence, query, found, jnp.ones(found.shape, dtype=jnp.float64))
+
+
+@partial(jax.jit, static_argnames="heads")
+def _labels(hidden: Array, sequences: Array, queries: Array, heads: int) -> Array:
+    task = Composition(hidden)
 
     def labels(sequence, query):
         return jnp.stack([task.hop(sequence, 2**head).reshape(-1)[query] for head in range(heads)])
 
-    sequence, query = jnp.asarray(sequences, dtype=jnp.int32), jnp.asarray(queries, dtype=jnp.int32)
-    found = jax.jit(jax.vmap(labels))(sequence, query)
-    return Examples(sequence, query, found, jnp.ones(found.shape, dtype=jnp.float64))
+    return jax.vmap(labels)(sequences, queries)
 
 
 def of_heads(examples: Examples, *heads: int) -> Examples:
     """The examples with the losses of these heads only. Weights are data, so all choices share one compiled program."""
-    chosen = jnp.zeros(examples.weights.shape, dtype=jnp.float64).at[:, np.array(heads) - 1].set(1.0)
-    return examples._replace(weights=chosen)
+    chosen = jnp.zeros(examples.weights.shape[1], dtype=jnp.float64).at[np.array(heads) - 1].set(1.0)
+    return examples._replace(weights=examples.weights * chosen)
+
+
+def different(hidden: np.ndarray) -> int:
+    """(N!)^k kN: how many examples there are."""
+    return math.factorial(hidden.shape[1]) ** len(hidden) * hidden.size
 
 
 def everything(hidden: np.ndarray, heads: int) -> Examples:
@@ -60,6 +72,19 @@ def drawn(hidden: np.ndarray, heads: int, samples: int, rng: np.random.Generator
     k, N = hidden.shape
     sequences = rng.permuted(np.broadcast_to(np.arange(N), (samples, k, N)), axis=2)
     return labelled(hidden, heads, sequences, rng.integers(0, k * N, samples))
+
+
+def batch(hidden: np.ndarray, heads: int, samples: int, rng: np.random.Generator) -> Examples:
+    """M independent examples, to be averaged: where there are fewer different ones, each once with its count as weight.
+
+    The mean over the batch is that over M examples, at the cost of all different ones.
+    """
+    count = different(hidden)
+    if samples < count:
+        return drawn(hidden, heads, samples, rng)
+    listed = everything(hidden, heads)
+    share = rng.multinomial(samples, np.full(count, 1 / count)) * (count / samples)
+    return listed._replace(weights=listed.weights * share[:, None])
 
 
 def loss(model: AttentionOnly, example: Examples) -> Float[Array, ""]:

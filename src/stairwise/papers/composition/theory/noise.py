@@ -74,6 +74,11 @@ def samples_theorem(blocks: int, alphabet: int) -> int:
     return blocks**4 * alphabet**6
 
 
+def samples_lemmas(blocks: int, alphabet: int) -> int:
+    """Lemma 15's k^2 N^4 d^2, without its logarithms: (L+2)^2 times that of the theorem."""
+    return blocks**2 * alphabet**4 * width_of(blocks, alphabet) ** 2
+
+
 def learning_rate(blocks: int, alphabet: int, beta0: float, epsilon: float, margin: float) -> float:
     """eta >= (kN/beta0) log(kN/eps)/margin makes every right key's mass at least 1 - eps; `margin` is that of g-hat."""
     T = blocks * alphabet

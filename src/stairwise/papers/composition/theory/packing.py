@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Integer
+from jaxtyping import Float, Integer
 
 from stairwise.papers.composition.theory.inner import every_permutation, inner_products
 
@@ -45,14 +45,9 @@ def volume_bound_sharper(alphabet: int, r: int) -> Fraction:
     return Fraction(math.factorial(alphabet), math.factorial(r + 1))
 
 
-def volume_step_printed(alphabet: int, r: int) -> tuple[float, float]:
-    """The two sides of the proof's sum_{i>r} (r!/i! + e r!/(i! (N-i)!)) <= sum_{i>r} 1/(i-r)!."""
-    left = right = 0.0
-    for i in range(r + 1, alphabet + 1):
-        ratio = math.factorial(r) / math.factorial(i)
-        left += ratio + math.e * ratio / math.factorial(alphabet - i)
-        right += 1 / math.factorial(i - r)
-    return left, right
+def log_packing_size(blocks: int, r: int) -> float:
+    """log of (r!/4)^{k/2}."""
+    return blocks / 2 * (math.lgamma(r + 1) - math.log(4))
 
 
 def overlap_bound(blocks: int, alphabet: int, r: int) -> float:
@@ -63,11 +58,6 @@ def overlap_bound(blocks: int, alphabet: int, r: int) -> float:
 def overlap_bound_sharp(blocks: int, alphabet: int, r: int) -> float:
     """What the proof gives with agreements at most r in at least k/2 places: (max(r-1, 1)/(N-1))^{k/2} (N-1)/N."""
     return (max(r - 1, 1) / (alphabet - 1)) ** (blocks / 2) * (alphabet - 1) / alphabet
-
-
-def overlap_bound_printed(blocks: int, alphabet: int, r: int) -> float:
-    """The proof's middle term ((r-1)/(N-1))^{k/2}: it forgets that permutations that agree nowhere have factor -1."""
-    return ((r - 1) / (alphabet - 1)) ** (blocks / 2)
 
 
 # --- packings that are written out ------------------------------------------------------------------------------------
@@ -109,6 +99,17 @@ def nearly_orthogonal(
     """Hidden tuples built as in Lemma 12: words over a packing of S_N."""
     letters = pack_permutations(alphabet, r, math.factorial(r), rng)
     return letters[pack_words(len(letters), blocks, size, rng)]
+
+
+def gram(tuples: Integer[np.ndarray, "size k N"]) -> Float[np.ndarray, "size size"]:
+    """<f, f'> of all pairs, by Lemma 10."""
+    N = tuples.shape[2]
+    product = np.ones((len(tuples), len(tuples)))
+    for block in range(tuples.shape[1]):
+        different, which = np.unique(tuples[:, block], axis=0, return_inverse=True)
+        agree = (different[:, None] == different[None]).sum(axis=2)
+        product *= ((agree - 1) / (N - 1))[np.ix_(which.reshape(-1), which.reshape(-1))]
+    return product * (N - 1) / N
 
 
 def largest_overlap(tuples: Integer[np.ndarray, "size k N"]) -> float:

@@ -128,13 +128,6 @@ def population_margin(alphabet: int, fixed: int, layer: int) -> float:
     return float(N - 1) if f in (0, 1, N) else N - f - c
 
 
-def smallest_margin(hidden: Hidden, layer: int) -> float:
-    """The least population margin over blocks, times k N^2, for k >= 2: one block has no wrong keys in others."""
-    if len(hidden) < 2:
-        raise ValueError(f"blocks={len(hidden)} must be at least 2 (smallest_margin)")
-    return min(population_margin(hidden.shape[1], int(f), layer) for f in fixed_points(hidden))
-
-
 def first_scores(alphabet: int, fixed: int) -> dict[str, float]:
     """Lemma 15's score table for a block that is not the identity and a j that it moves, corrected; times k N^2."""
     N, f = alphabet, fixed

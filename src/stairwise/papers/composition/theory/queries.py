@@ -1,5 +1,6 @@
-"""Theorem 5 as a calculator: the tolerance or the number of queries that a statistical-query learner needs.
+"""Theorem 5: what a statistical query can rule out, and the tolerance or the number of queries that a learner needs.
 
+A query is a function g(sigma, x, y) with E_sigma g = 0 and sum_y E g^2 = 1; its answer on f is E g(sigma, x, f).
 From the packing of Lemma 12: either tau^2 <= 2 (2r/N)^{k/2}, or q >= (1/2) (r! r/(2N))^{k/2}, for any r.
 """
 
@@ -7,7 +8,51 @@ import itertools
 import math
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Float
+
 LOG10 = math.log(10)
+
+
+def answers(gram: Float[np.ndarray, "n n"], weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The answers on n functions to the normalised query sum_f w_f (1(y = f) - 1/N): G w/sqrt(w^T G w).
+
+    What a query says about n functions is its projection on their span, so these are all queries there are.
+    """
+    products = gram @ weights
+    return products / math.sqrt(weights @ products)
+
+
+def centre(g: Float[np.ndarray, "sequences N N"]) -> float:
+    """What centring a query takes from every answer: (1/N^2) sum_{x, y} E_sigma g(sigma, x, y)."""
+    return float(g.mean(axis=0).sum() / g.shape[1] ** 2)
+
+
+def gradient_parts(
+    slopes: Float[np.ndarray, "parameters sequences N N"], logits: Float[np.ndarray, "sequences N N"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The gradient of -E log S(F)_y is the second part less the answers to the first.
+
+    The query g(sigma, x, y) = dF_y, one for each parameter, and E[sum_m S(F)_m dF_m], which does not depend on pi.
+    """
+    weights = np.exp(logits - logits.max(axis=2, keepdims=True))
+    shares = weights / weights.sum(axis=2, keepdims=True)
+    return slopes, (shares * slopes).sum(axis=3).mean(axis=(1, 2))
+
+
+def most_ruled_out(tolerance: float, overlap: float) -> float:
+    """|A^+| <= 1/(tau^2 - overlap): functions with an answer of tau or more, where |<f, f'>| <= overlap."""
+    return 1 / (tolerance**2 - overlap)
+
+
+def fewest_queries(functions: int, tolerance: float, overlap: float) -> float:
+    """|F_r| (tau^2 - overlap)/2: each query rules out twice `most_ruled_out` at most."""
+    return functions * (tolerance**2 - overlap) / 2
+
+
+def least_loss(alphabet: int, product: float) -> float:
+    """(1 - 1/N - <f, f'>)/2: the 0-1 loss of any predictor on one of two functions."""
+    return (1 - 1 / alphabet - product) / 2
 
 
 class SqBound(NamedTuple):
@@ -20,7 +65,7 @@ class SqBound(NamedTuple):
 
 
 def sq_bound(blocks: int, alphabet: int, r: int) -> SqBound:
-    """The two sides of Theorem 5 at one r; what they need to say something is in `unmet`.
+    """The two sides of Theorem 5 at one r; vacuous unless 2r < N, r! r > 2N, tau^2 < 1 and q > 1.
 
     >>> bound = sq_bound(16, 100, 7)
     >>> round(bound.log10_queries, 1), bound.vacuous
@@ -33,26 +78,9 @@ def sq_bound(blocks: int, alphabet: int, r: int) -> SqBound:
     return SqBound(r, tolerance / LOG10, queries / LOG10, vacuous)
 
 
-def unmet(bound: SqBound, alphabet: int) -> list[str]:
-    """Why a bound is vacuous."""
-    r = bound.r
-    needs = {
-        "2r < N": 2 * r < alphabet,
-        "r! r > 2N": math.lgamma(r + 1) + math.log(r / (2 * alphabet)) > 0,
-        "2 (2r/N)^{k/2} < 1 (tau^2)": bound.log10_tolerance < 0,
-        "(r! r/(2N))^{k/2} > 2 (queries)": bound.log10_queries > 0,
-    }
-    return [need for need, met in needs.items() if not met]
-
-
 def useful_r(alphabet: int) -> int:
     """The smallest r with r! r >= 2 N^2, which makes the query count at least N^{k/2}/2."""
     return next(r for r in itertools.count(1) if math.factorial(r) * r >= 2 * alphabet**2)
-
-
-def printed_r(alphabet: int) -> int:
-    """The paper's choice r = log N, rounded down (at least 1)."""
-    return max(1, int(math.log(alphabet)))
 
 
 def vacuous_for_every_r(blocks: int, alphabet: int) -> bool:

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
+from stairwise.papers.composition.theory import packing
 from stairwise.papers.composition.theory.inner import every_tuple
 
 
@@ -31,11 +32,7 @@ def gram_multiplicity(blocks: int, alphabet: int) -> int:
 def gram(blocks: int, alphabet: int) -> Float[np.ndarray, "count count"]:
     """<f_pi, f_rho> / (N!)^k over all pairs."""
     tuples = every_tuple(blocks, alphabet)
-    product = np.ones((len(tuples), len(tuples)))
-    for block in range(blocks):
-        one_hot = np.eye(alphabet)[tuples[:, block]].reshape(len(tuples), -1)
-        product *= (one_hot @ one_hot.T - 1) / (alphabet - 1)
-    return product * (alphabet - 1) / alphabet / len(tuples)
+    return packing.gram(tuples) / len(tuples)
 
 
 def rms_inner_product(blocks: int, alphabet: int) -> float:

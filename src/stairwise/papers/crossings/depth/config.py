@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
+from stairwise.nn.parts import SOFTMAX
 from stairwise.papers.composition.config import Task
 from stairwise.papers.parity_cot.config.training import Decoder
 
@@ -17,16 +18,22 @@ class Solver(Config):
     solver: str = option("chain", "chain: step by step; depth: at once, at every position", choices=("chain", "depth"))
     curriculum: bool = option(True, "depth: hops 1, 2, 4, ... come in one after another; otherwise k hops alone")
     release: int = option(200, "steps until the next hop comes in", low=1, high=10**7)
-    decoder: Decoder = option(Decoder(width=32, std=0.18), "the model; depth takes its own number of layers")
-    rate: float = option(3e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
+    model: Decoder = option(
+        Decoder(width=32, std=0.18), "the model; depth takes its own number of layers", stored_as="decoder"
+    )
+    learning_rate: float = option(3e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True, stored_as="rate")
     batch: int = option(32, "sequences of one step", low=1, high=2**16)
-    look: int = option(50, "steps between evaluations", low=1, high=10**6)
+    measure_every: int = option(50, "steps between evaluations", low=1, high=10**6, stored_as="look")
     looks: int = option(20, "evaluations at most", low=1, high=10**6)
-    validation: int = option(256, "held-out sequences", low=1, high=2**16)
+    test_examples: int = option(256, "held-out sequences", low=1, high=2**16, stored_as="validation")
     threshold: float = option(0.95, "share of right k-hop answers that counts as learnt", above=0.0, high=1.0)
 
     def check(self) -> None:
-        require(self.decoder.dropout == 0, f"decoder.dropout={self.decoder.dropout:g} must be 0")
+        self.model.check_draws_nothing()
+        require(
+            self.solver == "chain" or self.model.mixer == SOFTMAX,
+            f"model.mixer={self.model.mixer} must be {SOFTMAX} where solver={self.solver}: the encoder reads both ways",
+        )
         blocks = self.task.blocks
         require(blocks >= 2 and not self.task.any_blocks, f"task.blocks={blocks} must be a power of two from 2 on")
 
@@ -38,7 +45,7 @@ class Solver(Config):
     @property
     def layers(self) -> int:
         """1 + log2 k where depth does it."""
-        return self.decoder.layers if self.solver == "chain" else self.task.layers
+        return self.model.layers if self.solver == "chain" else self.task.layers
 
     @property
     def length(self) -> int:
@@ -61,7 +68,7 @@ class Solver(Config):
         Forward, T tokens of width w: 24 w^2 + 4 T w a token and layer (projections and perceptron, attention), and
         2 V w + 2 O w a token for the table of V tokens and the head of O outputs.
         """
-        width, length = self.decoder.width, self.length
+        width, length = self.model.width, self.length
         layer = 24 * width**2 + 4 * length * width
         ends = 2 * width * (self.vocabulary + self.task.alphabet)
         return 3 * length * (self.layers * layer + ends)

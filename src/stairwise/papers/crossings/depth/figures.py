@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.plots import COLUMN, DASHES, subplots
+from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots
 from stairwise.papers.crossings.depth.runs import COSTS, chosen, curve, hits, names, sizes
-from stairwise.papers.parity_cot.figures.common import colour, median_line, run_dots, triangle_key
+from stairwise.papers.parity_cot.figures.common import median_line, run_dots, triangle_key
 
 WORDS = {"labels": "labels seen", "operations": "floating-point operations of training"}
 
@@ -55,5 +55,5 @@ def costs(records: Sequence[Any]):
 
 def setting(records: Sequence[Any]) -> str:
     config, seeds = records[0].config, len({record.seed for record in records})
-    text = f"N={config.task.alphabet}, width {config.decoder.width}, batch {config.batch}, Adam {config.rate:g}"
+    text = f"N={config.task.alphabet}, width {config.model.width}, batch {config.batch}, Adam {config.learning_rate:g}"
     return f"{text}; {seeds} seeds"

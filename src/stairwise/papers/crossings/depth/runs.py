@@ -37,7 +37,7 @@ def hits(records: Sequence[Any], cost: str) -> Hits:
     for record in records:
         config, hit = record.config, record.final("hit")
         looks = config.looks if hit < 0 else hit
-        pairs.append((looks * config.look * unit(config, cost), hit < 0))
+        pairs.append((looks * config.measure_every * unit(config, cost), hit < 0))
     return Hits.of(pairs)
 
 
@@ -53,22 +53,22 @@ def ratios(records: Sequence[Any], cost: str) -> dict[int, tuple[float, bool]]:
         if not deep or not math.isfinite(chain):
             continue
         spent, config = median(deep, cost), deep[0].config
-        whole = config.looks * config.look * unit(config, cost)
+        whole = config.looks * config.measure_every * unit(config, cost)
         found[blocks] = (min(spent, whole) / chain, not math.isfinite(spent))
     return found
 
 
-def growth(records: Sequence[Any]) -> list[float]:
-    """Factors of the chain's median labels from k to 2k."""
+def growth(records: Sequence[Any]) -> dict[int, float]:
+    """Factors of the chain's median labels from k to 2k, by k."""
     found = {blocks: median(chosen(records, blocks, CHAIN), "labels") for blocks in sizes(records)}
-    pairs = [(found[k], found[2 * k]) for k in found if 2 * k in found]
-    return [later / sooner for sooner, later in pairs if math.isfinite(sooner) and math.isfinite(later)]
+    learnt = {blocks: labels for blocks, labels in found.items() if math.isfinite(labels)}
+    return {k: learnt[2 * k] / labels for k, labels in learnt.items() if 2 * k in learnt}
 
 
 def curve(record: Any, cost: str) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy on k hops against what was spent."""
     looks, values = record.series("accuracy")
-    return looks * record.config.look * unit(record.config, cost), values
+    return looks * record.config.measure_every * unit(record.config, cost), values
 
 
 def table(records: Sequence[Any]) -> tuple[dict[str, Any], ...]:

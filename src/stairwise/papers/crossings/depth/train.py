@@ -13,13 +13,13 @@ from jaxtyping import Array, Float, Integer, Key, PRNGKeyArray
 
 from stairwise.measure.accuracy import share
 from stairwise.nn.transformer import Transformer
-from stairwise.papers.composition.encoder import Lesson
 from stairwise.papers.composition.rules import cross_entropy
 from stairwise.papers.composition.task import token_form
 from stairwise.papers.composition.train import task_of
 from stairwise.papers.crossings import chains
 from stairwise.papers.crossings.depth.config import Solver
 from stairwise.papers.crossings.learning import in_looks
+from stairwise.train.gradient import fresh
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
@@ -30,10 +30,11 @@ def training(config: Solver) -> list[Stage]:
     chain = config.solver == "chain"
     return [
         in_looks(
-            init=make_decoder if chain else make_encoder,
-            loss=chain_loss if chain else depth_loss,
+            model=lambda trial, key: make_decoder(trial) if chain else make_encoder(trial),
+            batch=fresh(lesson, config.batch, role="fresh") if chain else partial(draw, config),
+            loss=lambda trial, model, lessons, key: (chains.loss if chain else depth_loss)(model, lessons),
             look=chain_look if chain else depth_look,
-            steps=config.look,
+            steps=config.measure_every,
             looks=config.looks,
             threshold=config.threshold,
             measure_at=every(1, config.looks),
@@ -42,10 +43,9 @@ def training(config: Solver) -> list[Stage]:
     ]
 
 
-def keys(trial, purpose: str, first: Integer[Array, ""] | int, count: int) -> Key[Array, " count"]:
-    """The keys of sequences by their numbers."""
-    numbered = first + jnp.arange(count, dtype=jnp.int32)
-    return jax.vmap(partial(at, trial.key(purpose)))(numbered)
+def held_out(trial: RunningTrial[Solver]) -> Key[Array, " count"]:
+    """The keys of the sequences that a look is at."""
+    return jax.vmap(partial(at, trial.key("held out")))(jnp.arange(trial.config.test_examples, dtype=jnp.int32))
 
 
 # --- step by step -----------------------------------------------------------------------------------------------------
@@ -54,22 +54,17 @@ def keys(trial, purpose: str, first: Integer[Array, ""] | int, count: int) -> Ke
 def make_decoder(trial: RunningTrial[Solver]) -> Any:
     config = trial.config
     key = trial.key("model")
-    return chains.make_decoder(config.decoder, config.vocabulary, config.length, config.decoder.std, key)
+    return chains.make_decoder(config.model, config.vocabulary, config.length, config.model.std, key)
 
 
-def lessons(trial: RunningTrial[Solver], drawn: Key[Array, " count"]) -> chains.Lesson:
-    draw = chains.composition(trial.config.task, trial)
-    return jax.vmap(lambda key: chains.lesson(draw(key), True))(drawn)
-
-
-def chain_loss(trial: RunningTrial[Solver], model: Any, number: Integer[Array, ""]) -> Float[Array, ""]:
-    """The loss of every step of fresh chains."""
-    return chains.loss(model, lessons(trial, keys(trial, "fresh", number * trial.config.batch, trial.config.batch)))
+def lesson(trial: RunningTrial[Solver], key: PRNGKeyArray) -> chains.Lesson:
+    """Every step of a chain."""
+    return chains.lesson(chains.composition(trial.config.task, trial)(key), True)
 
 
 def chain_look(trial: RunningTrial[Solver], model: Any) -> dict[str, Float[Array, ""]]:
     """The share of held-out chains that a greedy roll-out gets right to the end."""
-    return chains.accuracy(model, lessons(trial, keys(trial, "held out", 0, trial.config.validation)))
+    return chains.accuracy(model, jax.vmap(partial(lesson, trial))(held_out(trial)))
 
 
 # --- at once ----------------------------------------------------------------------------------------------------------
@@ -78,27 +73,22 @@ def chain_look(trial: RunningTrial[Solver], model: Any) -> dict[str, Float[Array
 def make_encoder(trial: RunningTrial[Solver]) -> Any:
     """As deep as the construction asks for: a layer for each doubling and one for a hop."""
     config = trial.config
+    sizes = config.model.arguments(config.length) | {"layers": config.layers, "causal": False}
     return Transformer(
         vocab=config.vocabulary,
-        width=config.decoder.width,
-        layers=config.layers,
-        heads=config.decoder.heads,
-        causal=False,
-        positions="learned",
-        max_length=config.length,
         outputs=config.task.alphabet,
-        std=config.decoder.std,
-        compute_dtype=config.decoder.compute,
+        std=config.model.std,
         key=trial.key("model"),
+        **sizes,
     )
 
 
-def asked(trial: RunningTrial[Solver], kind: Integer[Array, ""], key: PRNGKeyArray) -> Lesson:
+def asked(trial: RunningTrial[Solver], kind: Integer[Array, ""], key: PRNGKeyArray) -> chains.Lesson:
     """A sequence, and its hop number `kind` at every position."""
     maps = task_of(trial.config.task, trial)
     sequence = maps.sequence(role(key, "sequence"))
     answers = jnp.stack([maps.hop(sequence, hops).reshape(-1) for hops in trial.config.hops])
-    return Lesson(token_form(sequence, kind), answers[kind])
+    return chains.Lesson(token_form(sequence, kind), answers[kind])
 
 
 def released(config: Solver, number: Integer[Array, ""]) -> Integer[Array, ""]:
@@ -106,26 +96,26 @@ def released(config: Solver, number: Integer[Array, ""]) -> Integer[Array, ""]:
     return jnp.minimum(1 + number // config.release, len(config.hops))
 
 
-def depth_loss(trial: RunningTrial[Solver], model: Any, number: Integer[Array, ""]) -> Float[Array, ""]:
-    """The loss at every position of fresh sequences, on the hops that have come in or on the hardest."""
-    config = trial.config
-    drawn = keys(trial, "fresh", number * config.batch, config.batch)
-    last = jnp.int32(len(config.hops) - 1)
+def draw(config: Solver, trial: RunningTrial[Solver], aux, model, key, n) -> chains.Lesson:
+    """Fresh sequences, each asked for one of the hops that have come in, or all for the hardest."""
 
-    def one(key: PRNGKeyArray) -> Float[Array, ""]:
-        kind = last
+    def one(trial: RunningTrial[Solver], key: PRNGKeyArray) -> chains.Lesson:
+        kind = jnp.int32(len(config.hops) - 1)
         if config.curriculum:
-            kind = jax.random.randint(role(key, "hop"), (), 0, released(config, number), dtype=jnp.int32)
-        lesson = asked(trial, kind, key)
-        return jnp.mean(cross_entropy(model(lesson.tokens)[1:], lesson.labels))
+            kind = jax.random.randint(role(key, "hop"), (), 0, released(trial.config, n), dtype=jnp.int32)
+        return asked(trial, kind, key)
 
-    return jnp.mean(jax.vmap(one)(drawn))
+    return fresh(one, config.batch, role="fresh")(trial, aux, model, key, n)
+
+
+def depth_loss(model: Any, lessons: chains.Lesson) -> Float[Array, ""]:
+    """-log p(label) at every position."""
+    return jnp.mean(jax.vmap(lambda one: jnp.mean(cross_entropy(model(one.tokens)[1:], one.labels)))(lessons))
 
 
 def depth_look(trial: RunningTrial[Solver], model: Any) -> dict[str, Float[Array, ""]]:
     """Accuracy of every hop at the first block's positions, where the chain starts too; that of k hops decides."""
-    config = trial.config
-    drawn = keys(trial, "held out", 0, config.validation)
+    config, drawn = trial.config, held_out(trial)
 
     def of_kind(kind: Integer[Array, ""]) -> Float[Array, ""]:
         def one(key: PRNGKeyArray):

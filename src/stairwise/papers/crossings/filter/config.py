@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.lego.config.practical import Practical
 
 
@@ -16,7 +16,7 @@ class Filtered(Config):
     systematic: bool = option(False, "the same labels go wrong in every telling of a chain", numeric=True)
     filter: bool = option(True, "train on the chains whose tellings agree only", numeric=True)
     tellings: int = option(2, "how often the annotator labels a chain", low=1, high=16)
-    pool: int = option(1000, "chains that are labelled", low=1, high=2**20)
+    samples: int = option(1000, "chains that are labelled", low=1, high=2**20, stored_as="pool")
     batch: int = option(32, "chains a step", low=1, high=2**16)
     steps: int = option(200, "steps", low=1, high=10**6)
     learning_rate: float = option(5e-4, "peak learning rate", above=0.0, numeric=True)

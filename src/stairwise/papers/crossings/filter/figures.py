@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.papers.crossings.filter.config import kept_share, right_share
 from stairwise.papers.crossings.filter.runs import before, chosen, levels
-from stairwise.papers.lego.figures.common import colour
 
 
 def noise(records: Sequence[Any]):

@@ -36,10 +36,10 @@ def gain(records: Sequence[Any], noise: float, systematic: bool) -> float:
     return float(np.median(pair[0]) - np.median(pair[1])) if all(map(len, pair)) else float("nan")
 
 
-def largest_loss(records: Sequence[Any], noise: float) -> float:
-    """The largest fall of the median exact match by unfiltered self-training, over noise up to a level."""
-    found = [chosen(records, p, False, False) for p in levels(records, False) if p <= noise]
-    return max((float(np.median(before(own)) - np.median(exact(own))) for own in found if own), default=float("nan"))
+def losses(records: Sequence[Any], noise: float) -> dict[float, float]:
+    """The fall of the median exact match by unfiltered self-training, at every noise up to a level."""
+    found = {p: chosen(records, p, False, False) for p in levels(records, False) if p <= noise}
+    return {p: float(np.median(before(own)) - np.median(exact(own))) for p, own in found.items() if own}
 
 
 def predicted(config: Any) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def against_formula(records: Sequence[Any]) -> list[dict[str, Any]]:
         kept = record.final("kept")
         off = abs(kept - share)
         row = {"p": record.config.noise, "seed": record.seed, "kept": kept, "formula": share}
-        if kept * record.config.pool >= FEW:
+        if kept * record.config.samples >= FEW:
             row |= {"right": record.final("label exact"), "formula right": right}
             off = max(off, abs(row["right"] - right))
         rows.append({**row, "off": off})

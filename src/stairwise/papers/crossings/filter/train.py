@@ -5,51 +5,59 @@ replaces a value by another, uniformly, step by step and by itself; the clauses 
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+import optax
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray
 
 from stairwise.measure.accuracy import share
 from stairwise.papers.crossings.filter.config import Filtered
-from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import VALUE
 from stairwise.papers.lego.rollout import roll_out
+from stairwise.papers.lego.stack import ClauseModel
 from stairwise.papers.lego.task import Chain, Lego, relabelled
-from stairwise.papers.lego.train import (
-    LABELLED_AT_ONCE,
-    State,
-    adam_step,
-    fresh_memory,
-    make_task,
-    measure,
-    rate,
-    stored_model,
-)
+from stairwise.papers.lego.train import Batch, batch_loss, in_blocks, make_decoder, make_task, measure, stored_model
+from stairwise.train.gradient import Training, gradient_training
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
+from stairwise.train.schedules import warm_up_cosine
 from stairwise.train.stage import Stage
 
 
-class Labelled(NamedTuple):
-    """The decoder with the labels of its pool, and which chains of the pool are trained on."""
+class Labels(NamedTuple):
+    """LEGO's `Labels`, of which `exact` and `step` are over the chains that are kept, and which these are."""
 
-    learner: State
+    answers: Int[Array, "pool length 5"]
+    exact: Float[Array, ""]
+    step: Float[Array, ""]
     kept: Bool[Array, " pool"]
+
+
+class Lessons(NamedTuple):
+    """A batch of sentences, and whether there is anything to learn from."""
+
+    sentences: Integer[Array, "batch clauses 5"]
+    some: Bool[Array, ""]
 
 
 def training(config: Filtered) -> list[Stage]:
     """The one stage: label, filter, train; measured before and after."""
     task = make_task(config.base.task, config.length)
     return [
-        Stage(
+        gradient_training(
             name="self-training",
-            init=partial(init, task),
-            tick=partial(tick, task),
-            max_ticks=config.steps,
+            model=lambda trial, key: make_decoder(config.base, key),
+            received=lambda trial, carry: stored_model(config.base, carry["base"]),
+            prepare=partial(label, task),
+            batch=partial(draw, task),
+            loss=lambda trial, model, lessons, key: loss(config, model, lessons),
+            optimizer=lambda own: optax.adam(warm_up_cosine(own.learning_rate, 0, config.steps, own.final_rate)),
+            steps=config.steps,
             measure=look,
             measure_at=(0, config.steps),
+            keep=None,
         )
     ]
 
@@ -58,24 +66,18 @@ def pool_key(trial) -> PRNGKeyArray:
     return trial.key("unlabelled chains")
 
 
-def init(task: Lego, trial: RunningTrial[Filtered], carry, key) -> Labelled:
+def label(task: Lego, trial: RunningTrial[Filtered], model: ClauseModel, key) -> Labels:
     """Label every chain of the pool, and keep those that the filter lets through."""
     config = trial.config
-    model: Any = stored_model(config.base, carry["base"])
-    label = partial(labelled, task, trial, model)
-    numbered = jnp.arange(config.pool, dtype=jnp.int32)
-    labels, right, agree = jax.lax.map(label, numbered, batch_size=min(LABELLED_AT_ONCE, config.pool))
+    labels, right, agree = in_blocks(partial(labelled, task, trial, model), config.samples)
     kept = agree | ~jnp.asarray(config.filter, dtype=bool)
     of_kept = partial(share, where=kept)  # NaN where nothing is kept would end the trial
     some = jnp.any(kept)
     exact, step = of_kept(jnp.all(right, axis=1)), of_kept(share(right, axis=1))
-    learner = fresh_memory(model)._replace(
-        labels=labels, label_exact=jnp.where(some, exact, 0), label_step=jnp.where(some, step, 0)
-    )
-    return Labelled(learner, kept)
+    return Labels(labels, jnp.where(some, exact, 0), jnp.where(some, step, 0), kept)
 
 
-def labelled(task: Lego, trial: RunningTrial[Filtered], model: Decoder, n: Integer[Array, ""]):
+def labelled(task: Lego, trial: RunningTrial[Filtered], model: ClauseModel, n: Integer[Array, ""]):
     """Chain n: its garbled labels as first told, which of their values are right, and whether all tellings agree."""
     key = at(pool_key(trial), n)
     chain = task.sample(key)
@@ -87,7 +89,7 @@ def labelled(task: Lego, trial: RunningTrial[Filtered], model: Decoder, n: Integ
 
 
 def telling(
-    task: Lego, trial: RunningTrial[Filtered], model: Decoder, chain: Chain, key: PRNGKeyArray, number: int
+    task: Lego, trial: RunningTrial[Filtered], model: ClauseModel, chain: Chain, key: PRNGKeyArray, number: int
 ) -> Integer[Array, "length 5"]:
     """What the annotator answers to a telling of the chain; the first telling is the chain as it is."""
     own, told, order = at(key, number), chain, jnp.arange(task.length, dtype=jnp.int32)
@@ -111,23 +113,26 @@ def garbled(
     return answers.at[:, VALUE].set(jnp.where(wrong & (value >= first), moved, value))
 
 
-def tick(task: Lego, trial: RunningTrial[Filtered], state: Labelled, key, t) -> Labelled:
-    """One batch of the chains that were kept; where none was, nothing moves."""
+def draw(task: Lego, trial: RunningTrial[Filtered], labels: Labels, model, key, n) -> Lessons:
+    """Sentences of the chains that were kept."""
     config = trial.config
-    ranks = jnp.cumsum(state.kept, dtype=jnp.int32)
+    ranks = jnp.cumsum(labels.kept, dtype=jnp.int32)
     drawn = jax.random.randint(key, (config.batch,), 0, jnp.maximum(ranks[-1], 1), dtype=jnp.int32)
-    labels = state.learner.labels
-    assert labels is not None
 
     def sentence(rank: Integer[Array, ""]) -> Integer[Array, "clauses 5"]:
-        n = jnp.minimum(jnp.searchsorted(ranks, rank + 1), config.pool - 1)
-        return task.bootstrapped(task.example(pool_key(trial), n), labels[n])
+        n = jnp.minimum(jnp.searchsorted(ranks, rank + 1), config.samples - 1)
+        return task.bootstrapped(task.example(pool_key(trial), n), labels.answers[n])
 
-    step = rate(config.learning_rate, config.final_rate, 0, config.steps, t) * (ranks[-1] > 0)
-    return state._replace(learner=adam_step(config.base, state.learner, key, jax.vmap(sentence)(drawn), step))
+    return Lessons(jax.vmap(sentence)(drawn), ranks[-1] > 0)
 
 
-def look(trial: RunningTrial[Filtered], state: Labelled, key, t) -> dict[str, Array]:
+def loss(config: Filtered, model: ClauseModel, lessons: Lessons) -> Float[Array, ""]:
+    """LEGO's loss; where no chain was kept, nothing moves."""
+    value = batch_loss(config.base, model, Batch(lessons.sentences, None))
+    return jnp.where(lessons.some, value, jax.lax.stop_gradient(value))
+
+
+def look(trial: RunningTrial[Filtered], state: Training, key, t) -> dict[str, Array]:
     """LEGO's tests, how good the labels are that were kept, and how many were."""
-    found = measure(trial.with_config(trial.config.base), state.learner, key, t)
-    return found | {"kept": jnp.mean(state.kept, dtype=jnp.float32)}
+    found = measure(trial.with_config(trial.config.base), state, key, t)
+    return found | {"kept": jnp.mean(state.aux.kept, dtype=jnp.float32)}

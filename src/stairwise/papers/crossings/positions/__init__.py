@@ -9,30 +9,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from stairwise.lab.contract import Experiment, Figure, Ledger, Preset, Verdict
+from stairwise.lab.contract.checks import at_most, row, skip_if
+from stairwise.lab.contract.claims import Ledger
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.crossings.positions import figures, train
 from stairwise.papers.crossings.positions.config import ADDED, OWN, Told, coded, kind
-from stairwise.papers.lego.config.practical import Lessons, Practical, Shape
+from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
 
 CLOSE = 0.1  # two medians of exact match that are called equal
 LOST = 0.2  # at most so much exact match: the length is not solved
-NO = {"otherwise": "not-reproduced"}
-
 
 QUICK = Practical(
     task=Task("C4", 24, 5),
-    lessons=Lessons(batch=32, steps=1000),
+    batch=32,
+    steps=1000,
     test_lengths=(5, 10, 20),
-    test_sequences=200,
+    test_examples=200,
     measure_every=1000,
 )
 LARGE = Practical(
     task=Task("C6", 48, 5),
     model=Shape(width=128),
-    lessons=Lessons(batch=256, steps=6000),
+    batch=256,
+    steps=6000,
     test_lengths=(5, 10, 20, 40),
-    test_sequences=512,
+    test_examples=512,
     measure_every=2000,
 )
 
@@ -47,7 +49,7 @@ EXPERIMENT = Experiment(
         "quick": Preset(Told(lego=QUICK), OWN | coded(32), seeds=2, note="C_4, L = 5, 1000 steps of 32"),
         "gpu": Preset(Told(lego=LARGE), OWN | coded(256) | ADDED, seeds=5, group=5, note="C_6, width 128"),
         "paper": Preset(
-            Told(lego=replace(LARGE, lessons=Lessons(batch=256, steps=40_000), test_sequences=1000)),
+            Told(lego=replace(LARGE, batch=256, steps=40_000, test_examples=1000)),
             OWN | coded(256) | ADDED,
             seeds=8,
             group=8,
@@ -62,6 +64,7 @@ EXPERIMENTS = (EXPERIMENT,)
 # --- hypotheses, written before the experiment was run ----------------------------------------------------------------
 
 LEDGER = Ledger()
+OURS = "ours: positions told by random codes"
 
 
 def medians(records: Sequence[Any], times: int) -> dict[str, float]:
@@ -75,77 +78,76 @@ def medians(records: Sequence[Any], times: int) -> dict[str, float]:
     return {name: float(np.median(values)) for name, values in found.items()}
 
 
-def rows(records: Sequence[Any]) -> tuple[dict[str, Any], ...]:
+def rows(records: Sequence[Any]):
+    """Every arm's medians at L, 2L and 4L."""
     tables = {times: medians(records, times) for times in (1, 2, 4)}
-    return tuple({"arm": name} | {f"{times}L": table[name] for times, table in tables.items()} for name in tables[1])
+    for name in tables[1]:
+        yield row({"arm": name} | {f"{times}L": table[name] for times, table in tables.items()})
 
 
-def missing(records: Sequence[Any], *names: str) -> Verdict | None:
+def has(records: Sequence[Any], *names: str):
     """A run of other arms than the preset's cannot be judged."""
     absent = [name for name in names if name not in medians(records, 2)]
-    return Verdict.reported(0.0, note=f"not among the arms: {', '.join(absent)}") if absent else None
+    return skip_if(absent, f"not among the arms: {', '.join(absent)}")
 
 
-def close(records: Sequence[Any], arm: str, standard: str) -> Verdict:
+def carries_as_far(records: Sequence[Any], arm: str, standard: str):
     """One arm's median at 2L is at most CLOSE below another's."""
+    yield has(records, arm, standard)
     found = medians(records, 2)
-    note = f"at 2L: {arm} {found[arm]:.3f}, {standard} {found[standard]:.3f}"
-    return Verdict.at_most(found[standard] - found[arm], CLOSE, note=note, details=rows(records), **NO)
+    yield at_most(f"exact match at 2L, {standard} - {arm}", found[standard] - found[arm], CLOSE)
+    yield from rows(records)
 
 
-@LEDGER.empirical(
-    "positions-fresh",
+LEDGER.family(
+    carries_as_far,
+    {
+        "positions-fresh": {
+            "says": "codes drawn anew for every sentence carry to $2L$: median exact match at most 0.1 below that of no"
+            " positions",
+            "given": {"arm": "codes, new every sentence", "standard": "none (NoPE)"},
+        },
+        "positions-step": {
+            "says": "one new set of codes per step, shared by the batch (selection's way), carries to $2L$ as well, to"
+            " within 0.1",
+            "given": {"arm": "codes, new every step", "standard": "codes, new every sentence"},
+        },
+        "positions-coverage": {
+            "says": "random places among one fixed draw carry to $2L$ like a learned table's, to within 0.1: coverage,"
+            " not learning",
+            "given": {"arm": "codes, one draw, random places", "standard": "learned, random places"},
+        },
+    },
+    form="empirical",
     experiment="positions",
-    says="codes drawn anew for every sentence carry to 2L: median exact match at most .1 below that of no positions",
+    statement=OURS,
 )
-def fresh_codes_carry(records: Sequence[Any]) -> Verdict:
-    arms = "codes, new every sentence", "none (NoPE)"
-    return missing(records, *arms) or close(records, *arms)
-
-
-@LEDGER.empirical(
-    "positions-step",
-    experiment="positions",
-    says="one new set of codes a step, shared by the batch (selection's way), carries to 2L as well, to within .1",
-)
-def fresh_every_step_is_enough(records: Sequence[Any]) -> Verdict:
-    arms = "codes, new every step", "codes, new every sentence"
-    return missing(records, *arms) or close(records, *arms)
 
 
 @LEDGER.empirical(
     "positions-fixed",
     experiment="positions",
-    says="one fixed draw of codes fails at 2L like a learned table: median exact match at most .2 for both",
+    statement=OURS,
+    says="one fixed draw of codes fails at $2L$ like a learned table: median exact match at most 0.2 for both",
 )
-def a_fixed_draw_fails(records: Sequence[Any]) -> Verdict:
+def a_fixed_draw_fails(records: Sequence[Any]):
     arms = "codes, one draw", "learned"
-    if (refusal := missing(records, *arms)) is not None:
-        return refusal
-    found = medians(records, 2)
-    return Verdict.at_most(max(found[arm] for arm in arms), LOST, details=rows(records), **NO)
-
-
-@LEDGER.empirical(
-    "positions-coverage",
-    experiment="positions",
-    says="random places among one fixed draw carry to 2L like a learned table's, to within .1: coverage, not learning",
-)
-def coverage_is_what_helps(records: Sequence[Any]) -> Verdict:
-    arms = "codes, one draw, random places", "learned, random places"
-    return missing(records, *arms) or close(records, *arms)
+    yield has(records, *arms)
+    for arm in arms:
+        yield at_most(f"exact match at 2L, {arm}", medians(records, 2)[arm], LOST)
+    yield from rows(records)
 
 
 @LEDGER.empirical(
     "positions-best",
     experiment="positions",
-    says="no way of telling places beats telling none: at 4L no median exact match is more than .05 above NoPE's",
+    statement=OURS,
+    says="no way of telling places beats telling none: at $4L$ no median exact match is more than 0.05 above NoPE's",
 )
-def nothing_beats_no_positions(records: Sequence[Any]) -> Verdict:
+def nothing_beats_no_positions(records: Sequence[Any]):
     standard = "none (NoPE)"
-    if (refusal := missing(records, standard)) is not None:
-        return refusal
+    yield has(records, standard)
     found = medians(records, 4)
-    best = max(found, key=lambda name: found[name])
-    note = f"best at 4L: {best} {found[best]:.3f}; none {found[standard]:.3f}"
-    return Verdict.at_most(found[best] - found[standard], 0.05, note=note, details=rows(records), **NO)
+    for arm in (name for name in found if name != standard):
+        yield at_most(f"exact match at 4L, {arm} - {standard}", found[arm] - found[standard], 0.05)
+    yield from rows(records)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.lego.config.practical import Practical
 
 
@@ -25,6 +25,11 @@ class Told(Config):
     def check(self) -> None:
         own = self.lego.model.positions
         require(not self.codes or own == "none", f"lego.model.positions={own} must be none where codes is set")
+        require(
+            not self.codes or self.lego.model.standard,
+            f"lego.model.mixer={self.lego.model.mixer}, lego.model.layers={self.lego.model.layers} must be the paper's"
+            " one layer of softmax where codes is set",
+        )
         even = self.lego.model.width % 2 == 0
         require(even or not self.apart, f"lego.model.width={self.lego.model.width} must be even where apart is set")
         require(self.share == 1 or self.sets == 0, f"share={self.share} must be 1 where sets={self.sets} are reused")
@@ -60,7 +65,7 @@ ADDED = {"codes added, new every sentence": {"codes": True, "apart": False}}
 
 def kind(config: Told) -> str:
     """The name of an arm, from its config."""
-    arms = OWN | coded(config.lego.lessons.batch) | ADDED
+    arms = OWN | coded(config.lego.batch) | ADDED
     fields = {"codes": config.codes, "sets": config.sets, "share": config.share, "places": config.places}
     fields |= {"apart": config.apart, "lego.model.positions": config.lego.model.positions}
     plain = {"codes": False, "sets": 0, "share": 1, "places": "first", "apart": True, "lego.model.positions": "none"}

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
 from stairwise.papers.crossings.positions.config import kind
-from stairwise.papers.lego.figures.common import colour, grouped
 
 
 def lengths(records: Sequence[Any]):
@@ -28,8 +27,6 @@ def lengths(records: Sequence[Any]):
     panels[0][0].set_yticks(range(len(arms)), list(arms))
     panels[0][0].invert_yaxis()
     seeds = len({record.seed for record in records})
-    text = (
-        f"{config.task.action}, |X|={config.task.variables}, width {config.model.width}, {config.lessons.steps:,} steps"
-    )
-    figure.suptitle(f"{text} of {config.lessons.batch}; {seeds} seeds: dots; median: bar", fontsize=7)
+    text = f"{config.task.action}, |X|={config.task.variables}, width {config.model.width}, {config.steps:,} steps"
+    figure.suptitle(f"{text} of {config.batch}; {seeds} seeds: dots; median: bar", fontsize=7)
     return figure

@@ -5,8 +5,7 @@ its start. Codes are data: a sentence brings its own, and nothing trains them. W
 asked for, LEGO's stage runs as it is.
 """
 
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,35 +18,35 @@ from stairwise.papers.crossings.positions.config import Told
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import clause_losses, places_of, rolled_out
 from stairwise.papers.lego.task import SLOTS, Chain
-from stairwise.papers.lego.train import (
-    ADAM,
-    State,
-    base_stage,
-    draw_sentences,
-    fresh_chains,
-    fresh_memory,
-    make_decoder,
-    make_task,
-    rate,
-)
+from stairwise.papers.lego.train import base_stage, draw_sentences, fresh_chains, make_decoder, make_task, optimizer
+from stairwise.train.gradient import Training, gradient_training, in_turn
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
+
+
+class Batch(NamedTuple):
+    """Sentences with their numbers, which say what marks their places."""
+
+    sentences: Integer[Array, "batch clauses 5"]
+    numbers: Integer[Array, " batch"]
 
 
 def training(config: Told) -> list[Stage]:
     """The one stage of training at the task's length."""
     if not config.codes:
         return [base_stage(config.lego, "train").on(lambda config: config.lego)]
-    steps = config.lego.lessons.steps
+    steps = config.lego.steps
     return [
-        Stage(
-            name="train",
-            init=lambda trial, carry, key: fresh_memory(make_model(config, role(key, "model"))),
-            tick=tick,
-            max_ticks=steps,
+        gradient_training(
+            model=lambda trial, key: make_model(config, role(key, "model")),
+            batch=draw,
+            loss=lambda trial, model, batch, key: batch_loss(trial, model, batch),
+            optimizer=lambda own: optimizer(own.lego),
+            steps=steps,
             measure=measure,
             measure_at=every(config.lego.measure_every, steps)[1:],
+            keep=None,
         )
     ]
 
@@ -92,43 +91,31 @@ def place_key(trial: RunningTrial[Told], purpose: str, n: Integer[Array, ""]) ->
 # --- one step and one look --------------------------------------------------------------------------------------------
 
 
-def tick(trial: RunningTrial[Told], state: State, key, t) -> State:
-    """Draw sentences and their codes, differentiate the batch loss, and step."""
-    config = trial.config
-    lessons = config.lego.lessons
-    sentences = draw_sentences(config.lego, trial.seed, config.lego.lessons.pool, key, t)
-    number = t * lessons.batch + jnp.arange(lessons.batch, dtype=jnp.int32)
-    loss, gradient = jax.value_and_grad(partial(batch_loss, trial, sentences, number))(state.model)
-    direction, memory = ADAM.update(gradient, state.optimizer)
-    peak, final = config.lego.lessons.learning_rate, config.lego.lessons.final_rate
-    step = rate(peak, final, lessons.warm_up, lessons.steps, t)
-    model = jax.tree.map(lambda p, d: p - step * d, state.model, direction)
-    return state._replace(model=model, optimizer=memory, loss=loss)
+def draw(trial: RunningTrial[Told], aux, model, key, n) -> Batch:
+    """LEGO's sentences of step n, counted on."""
+    lego = trial.config.lego
+    sentences = draw_sentences(trial.with_config(lego), aux, model, key, n)
+    return Batch(sentences, in_turn(lego.batch)(trial, key, n))
 
 
-def batch_loss(
-    trial: RunningTrial[Told],
-    sentences: Integer[Array, "batch clauses 5"],
-    number: Integer[Array, " batch"],
-    model: Decoder,
-) -> Float[Array, ""]:
+def batch_loss(trial: RunningTrial[Told], model: Decoder, batch: Batch) -> Float[Array, ""]:
     """LEGO's loss, each sentence with its own codes."""
-    clauses = sentences.shape[1]
+    clauses = batch.sentences.shape[1]
     length = clauses // 2
 
-    def one(n: Integer[Array, ""], sentence: Integer[Array, "clauses 5"]) -> Float[Array, ""]:
+    def one(sentence: Integer[Array, "clauses 5"], n: Integer[Array, ""]) -> Float[Array, ""]:
         places = places_of(place_key(trial, "training", n), length, trial.config.lego.longest)
         marked = told(model, codes_of(trial, "training", n))
         logits = marked(sentence[:-1], length, positions=places[: clauses - 1])
         return jnp.sum(clause_losses(logits, sentence[length + 1 :]))
 
-    return jnp.mean(jax.vmap(one)(number, sentences))
+    return jnp.mean(jax.vmap(one)(*batch))
 
 
-def measure(trial: RunningTrial[Told], state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Told], state: Training, key, t) -> dict[str, Array]:
     """The last batch's loss, and every test length on the same fresh sentences: LEGO's measurements."""
     lego = trial.config.lego
-    chains, _ = fresh_chains(trial.with_config(lego), "test", lego.longest, lego.test_sequences)
+    chains, _ = fresh_chains(trial.with_config(lego), "test", lego.longest, lego.test_examples)
     task = make_task(lego.task, lego.longest)
 
     def one(n: Integer[Array, ""], chain: Chain):
@@ -137,7 +124,7 @@ def measure(trial: RunningTrial[Told], state: State, key, t) -> dict[str, Array]
         alone = jax.tree.map(lambda leaf: leaf[None], chain)
         return rolled_out(marked, task, alone, lego.test_lengths, None if key is None else key[None])
 
-    tested = jax.vmap(one)(jnp.arange(lego.test_sequences, dtype=jnp.int32), chains)
+    tested = jax.vmap(one)(jnp.arange(lego.test_examples, dtype=jnp.int32), chains)
     metrics: dict[str, Array] = {"loss": state.loss}
     for place, length in enumerate(lego.test_lengths):
         metrics |= {f"{name} {length}": jnp.mean(values[:, place]) for name, values in tested._asdict().items()}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.composition.config import Task as CompositionTask
 from stairwise.papers.lego.config.task import Task as LegoTask
 from stairwise.papers.parity_cot.config.task import Task as ParityTask
@@ -17,25 +17,28 @@ class Repeated(Config):
 
     task: str = option("parity", "which task", choices=TASKS)
     every_step: bool = option(False, "label every step of the chain, or the last answer alone")
-    pool: int = option(0, "distinct training examples, drawn from with replacement; 0 = fresh", low=0, numeric=True)
-    parity: ParityTask = option(ParityTask(inputs=16, size=3), "the parity")
+    samples: int = option(
+        0, "distinct training examples, drawn from with replacement; 0 = fresh", low=0, numeric=True, stored_as="pool"
+    )
+    parity: ParityTask = option(ParityTask(bits=16, size=3), "the parity")
     composition: CompositionTask = option(CompositionTask(blocks=2, alphabet=5), "the composition")
     lego: LegoTask = option(LegoTask("S3", 8, 3), "the LEGO chain")
-    decoder: Decoder = option(Decoder(layers=2), "the model, the same for all")
-    rate: float = option(2e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
+    model: Decoder = option(Decoder(layers=2), "the model, the same for all", stored_as="decoder")
+    learning_rate: float = option(2e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True, stored_as="rate")
     batch: int = option(64, "examples of one step", low=1, high=2**16)
-    look: int = option(50, "steps between evaluations", low=1, high=10**6)
+    measure_every: int = option(50, "steps between evaluations", low=1, high=10**6, stored_as="look")
     looks: int = option(30, "evaluations at most", low=1, high=10**6)
-    validation: int = option(512, "held-out examples", low=1, high=2**16)
+    test_examples: int = option(512, "held-out examples", low=1, high=2**16, stored_as="validation")
     threshold: float = option(0.95, "share of held-out chains that must be right", above=0.0, high=1.0)
 
     def check(self) -> None:
-        require(self.decoder.dropout == 0, f"decoder.dropout={self.decoder.dropout:g} must be 0")
+        self.model.check_draws_nothing()
         require(
-            self.batch * self.budget < 2**31, f"batch*look*looks={self.batch * self.budget} must be below 2**31={2**31}"
+            self.batch * self.budget < 2**31,
+            f"batch*measure_every*looks={self.batch * self.budget} must be below 2**31={2**31}",
         )
 
     @property
     def budget(self) -> int:
         """Steps at most."""
-        return self.look * self.looks
+        return self.measure_every * self.looks

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.repetition.config import TASKS
 from stairwise.papers.crossings.repetition.runs import FRESH, by_pool, distinct, median, of_task
-from stairwise.papers.parity_cot.figures.common import colour, triangle_key
+from stairwise.papers.parity_cot.figures.common import triangle_key
 
 
 def both_axes(records: Sequence[Any]):
@@ -18,7 +18,7 @@ def both_axes(records: Sequence[Any]):
     figure, panels = subplots(
         2, len(tasks), figsize=(0.85 * COLUMN * len(tasks), 4.4), squeeze=False, sharex=True, sharey=True
     )
-    pools = sorted({record.config.pool or FRESH for record in records})
+    pools = sorted({record.config.samples or FRESH for record in records})
     for row, every_step in zip(panels, (False, True), strict=True):
         for axes, task in zip(row, tasks, strict=True):
             for pool, group in by_pool(of_task(records, task, every_step)).items():
@@ -27,7 +27,7 @@ def both_axes(records: Sequence[Any]):
             axes.set(xscale="log", yscale="log", title=f"{task}, {labelled}")
     config = records[0].config
     for axes in panels.flat:
-        steps = np.array([config.look, config.budget])
+        steps = np.array([config.measure_every, config.budget])
         axes.plot(config.batch * steps, steps, ":", color="grey", linewidth=0.8)
     for axes in panels[-1]:
         axes.set_xlabel("different examples seen")
@@ -38,8 +38,8 @@ def both_axes(records: Sequence[Any]):
         panels[0, 0].plot([], [], "o", color=colour(number), markersize=3.5, linestyle="none", label=label)
     triangle_key(panels[0, 0])
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(pools) + 1)
-    seeds, shape = len({record.seed for record in records}), config.decoder
-    text = f"{shape.layers} layers of width {shape.width}, batch {config.batch}, Adam {config.rate:g}"
+    seeds, shape = len({record.seed for record in records}), config.model
+    text = f"{shape.layers} layers of width {shape.width}, batch {config.batch}, Adam {config.learning_rate:g}"
     figure.suptitle(f"{text}; {seeds} seeds; bar: median; dotted: nothing seen twice", fontsize=7)
     return figure
 

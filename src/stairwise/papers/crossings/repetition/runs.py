@@ -14,7 +14,7 @@ FRESH = math.inf  # fresh data are the largest pool
 
 def by_pool(records: Sequence[Any]) -> dict[float, list[Any]]:
     """Smallest pool first, fresh data last."""
-    return grouped(records, lambda config: config.pool or FRESH)
+    return grouped(records, lambda config: config.samples or FRESH)
 
 
 def of_task(records: Sequence[Any], task: str, every_step: bool) -> list[Any]:
@@ -55,7 +55,7 @@ def samples_saved(cell: Sequence[Any]) -> float:
 def distinct(record: Any, steps: float) -> float:
     """Different examples seen after so many steps."""
     used = steps * record.config.batch
-    return min(used, record.config.pool) if record.config.pool else used
+    return min(used, record.config.samples) if record.config.samples else used
 
 
 def table(records: Sequence[Any]) -> tuple[dict[str, Any], ...]:

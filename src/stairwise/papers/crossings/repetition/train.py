@@ -9,12 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, PRNGKeyArray
 
 from stairwise.papers.crossings import chains
 from stairwise.papers.crossings.chains import Draw, Lesson
 from stairwise.papers.crossings.learning import in_looks
 from stairwise.papers.crossings.repetition.config import Repeated
+from stairwise.train.gradient import pool
 from stairwise.train.keys import at
 from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
@@ -24,10 +25,12 @@ def training(config: Repeated) -> list[Stage]:
     """The one stage: until enough held-out chains are right, or the budget is spent."""
     return [
         in_looks(
-            init=initial,
-            loss=batch_loss,
+            model=lambda trial, key: initial(trial),
+            batch=pool(example, config.batch, lambda own: own.samples),
+            loss=lambda trial, model, lessons, key: chains.loss(model, lessons),
             look=look,
-            steps=config.look,
+            key_role="order",
+            steps=config.measure_every,
             looks=config.looks,
             threshold=config.threshold,
             measure_at=every(max(1, config.looks // 30), config.looks),
@@ -52,28 +55,16 @@ def vocabulary(config: Repeated) -> int:
 
 def initial(trial: RunningTrial[Repeated]) -> Any:
     config = trial.config
-    read = jax.eval_shape(partial(examples, trial, "pool"), jnp.zeros(1, dtype=jnp.int32)).tokens.shape[1]
     key = trial.key("model")
-    return chains.make_decoder(config.decoder, vocabulary(config), read, config.decoder.std, key)
+    read = len(jax.eval_shape(partial(example, trial), key).tokens)
+    return chains.make_decoder(config.model, vocabulary(config), read, config.model.std, key)
 
 
-def examples(trial: RunningTrial[Repeated], purpose: str, index: Integer[Array, " batch"]) -> Lesson:
-    """Examples by their numbers."""
-    draw, key = draws(trial), trial.key(purpose)
-    return jax.vmap(lambda n: chains.lesson(draw(at(key, n)), trial.config.every_step))(index)
-
-
-def batch_loss(trial: RunningTrial[Repeated], model: Any, number: Integer[Array, ""]) -> Float[Array, ""]:
-    """The loss of step `number`: examples of the pool, or (pool = 0) examples that never come again."""
-    config = trial.config
-    pool = jnp.asarray(config.pool, dtype=jnp.int32)
-    order = at(trial.key("order"), number)
-    drawn = jax.random.randint(order, (config.batch,), 0, jnp.maximum(pool, 1), dtype=jnp.int32)
-    new = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-    return chains.loss(model, examples(trial, "pool", jnp.where(pool > 0, drawn, new)))
+def example(trial: RunningTrial[Repeated], key: PRNGKeyArray) -> Lesson:
+    return chains.lesson(draws(trial)(key), trial.config.every_step)
 
 
 def look(trial: RunningTrial[Repeated], model: Any) -> dict[str, Array]:
     """How many held-out chains are right."""
-    held_out = examples(trial, "held out", jnp.arange(trial.config.validation, dtype=jnp.int32))
-    return chains.accuracy(model, held_out)
+    keys = jax.vmap(partial(at, trial.key("held out")))(jnp.arange(trial.config.test_examples, dtype=jnp.int32))
+    return chains.accuracy(model, jax.vmap(partial(example, trial))(keys))

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.retrieval.config import KINDS
 from stairwise.papers.crossings.retrieval.runs import cells
-from stairwise.papers.parity_cot.figures.common import colour, median_line, run_dots, triangle_key
+from stairwise.papers.parity_cot.figures.common import median_line, run_dots, triangle_key
 
 
 def by_name_and_place(records: Sequence[Any]):

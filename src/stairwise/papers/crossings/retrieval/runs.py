@@ -57,7 +57,7 @@ def table(records: Sequence[Any]) -> tuple[dict[str, Any], ...]:
             {
                 "found by": kind,
                 "L": length,
-                "rate": group[0].config.rate,
+                "rate": group[0].config.learning_rate,
                 "succeeded": summary.reached,
                 "runs": summary.runs,
                 "median samples": summary.median.value if np.isfinite(summary.median.value) else None,

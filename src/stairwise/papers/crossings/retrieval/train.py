@@ -19,6 +19,7 @@ from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import VALUE, clause_losses
 from stairwise.papers.lego.task import SLOTS, Lego, lego
 from stairwise.tasks.parity import coin_flips
+from stairwise.train.gradient import fresh
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage, every
@@ -27,20 +28,21 @@ ACTION = 1  # the slot of a clause
 
 
 class Sentence(NamedTuple):
-    """Clauses to look at, answers 0..L to give, and the place of every one of them."""
+    """Clauses to look at, and answers 0..L to give."""
 
     clauses: Integer[Array, "clauses 5"]
     answers: Integer[Array, "points 5"]
-    places: Integer[Array, " all"]
 
 
 def training(config: Tracking) -> list[Stage]:
     """The one stage; it goes on after success, so that attention and longer chains are seen at equal budgets."""
     return [
         in_looks(
-            init=initial,
+            model=lambda trial, key: initial(trial),
+            batch=fresh(lambda trial, key: sentence(trial, key, config.length), config.batch),
             loss=batch_loss,
             look=look,
+            key_role="batch",
             steps=config.look // config.batch,
             looks=config.looks,
             threshold=config.threshold,
@@ -69,8 +71,7 @@ def named(task: Lego, key: PRNGKeyArray) -> Sentence:
     """Two chains over different names; the second is there to distract."""
     chains = task.disjoint(key, 2)
     clauses = jax.vmap(task.predicates)(chains).reshape(-1, SLOTS)
-    answers = task.answers(jax.tree.map(lambda leaf: leaf[0], chains))
-    return Sentence(clauses, answers, jnp.arange(len(clauses) + len(answers), dtype=jnp.int32))
+    return Sentence(clauses, task.answers(jax.tree.map(lambda leaf: leaf[0], chains)))
 
 
 def secret_places(trial: RunningTrial[Tracking]) -> Integer[Array, " longest"]:
@@ -81,7 +82,7 @@ def secret_places(trial: RunningTrial[Tracking]) -> Integer[Array, " longest"]:
 
 
 def placed(config: Tracking, secret: Integer[Array, " longest"], key: PRNGKeyArray, length: int) -> Sentence:
-    """2 `length` clauses with a bit each; answers stand at the same places whatever the length."""
+    """2 `length` clauses with a bit each."""
     task = task_of(config, length)
     _, action, value = task.starts
     bits = coin_flips(role(key, "bits"), 2 * length).astype(jnp.int32)
@@ -89,8 +90,13 @@ def placed(config: Tracking, secret: Integer[Array, " longest"], key: PRNGKeyArr
     values = task.track(start, bits[secret[:length]])
     clauses = jnp.zeros((2 * length, SLOTS), dtype=jnp.int32).at[:, ACTION].set(action + bits)
     answers = jnp.zeros((length + 1, SLOTS), dtype=jnp.int32).at[:, VALUE].set(value + values)
-    places = jnp.arange(length + 1, dtype=jnp.int32) + 2 * config.longest
-    return Sentence(clauses, answers, jnp.concatenate([jnp.arange(2 * length, dtype=jnp.int32), places]))
+    return Sentence(clauses, answers)
+
+
+def places(config: Tracking, length: int) -> Integer[Array, " read"]:
+    """Where clauses and answers stand; where places are all there is, answers do so whatever the length."""
+    first = 2 * (length if config.retrieval == "name" else config.longest)
+    return jnp.concatenate([jnp.arange(2 * length, dtype=jnp.int32), first + jnp.arange(length, dtype=jnp.int32)])
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -100,29 +106,27 @@ def initial(trial: RunningTrial[Tracking]) -> Decoder:
     config = trial.config
     return Decoder(
         vocabulary=task_of(config, config.length).vocabulary,
-        width=config.width,
-        heads=config.heads,
+        width=config.model.width,
+        heads=config.model.heads,
         positions="none" if config.retrieval == "name" else "learned",
         max_clauses=3 * config.longest + 1,
         key=trial.key("model"),
     )
 
 
-def read(model: Decoder, told: Sentence):
+def read(config: Tracking, model: Decoder, told: Sentence):
     """Logits of the clause after each answer but the last, and the attention that they rest on."""
     sequence = jnp.concatenate([told.clauses, told.answers[:-1]])
-    return model.with_attention(sequence, len(told.clauses), positions=told.places[:-1])
+    return model.with_attention(sequence, len(told.clauses), positions=places(config, len(told.answers) - 1))
 
 
-def batch_loss(trial: RunningTrial[Tracking], model: Decoder, number: Integer[Array, ""]) -> Float[Array, ""]:
+def batch_loss(trial: RunningTrial[Tracking], model: Decoder, told: Sentence, key) -> Float[Array, ""]:
     """-log p of the answers, averaged over answers and sentences."""
-    key = at(trial.key("batch"), number)
 
-    def one(place: Integer[Array, ""]) -> Float[Array, ""]:
-        told = sentence(trial, at(key, place), trial.config.length)
-        return jnp.mean(clause_losses(read(model, told)[0], told.answers[1:]))
+    def one(told: Sentence) -> Float[Array, ""]:
+        return jnp.mean(clause_losses(read(trial.config, model, told)[0], told.answers[1:]))
 
-    return jnp.mean(jax.vmap(one)(jnp.arange(trial.config.batch, dtype=jnp.int32)))
+    return jnp.mean(jax.vmap(one)(told))
 
 
 def look(trial: RunningTrial[Tracking], model: Decoder) -> dict[str, Float[Array, ""]]:
@@ -138,9 +142,9 @@ def tested(trial: RunningTrial[Tracking], model: Decoder, length: int):
 
     def one(number: Integer[Array, ""]):
         told = sentence(trial, at(trial.key("test"), number), length)
-        logits, weights = read(model, told)
+        logits, weights = read(trial.config, model, told)
         right = jnp.all(jnp.argmax(logits, axis=-1) == told.answers[1:])
         return right, jnp.mean(mean_row(weights, mask))
 
-    right, entropy = jax.vmap(one)(jnp.arange(trial.config.test, dtype=jnp.int32))
+    right, entropy = jax.vmap(one)(jnp.arange(trial.config.test_examples, dtype=jnp.int32))
     return share(right), jnp.mean(entropy)

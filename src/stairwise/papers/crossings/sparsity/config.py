@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 
 TASKS = ("composition", "lego", "parity_cot", "parity_onestep", "selection")
+
+
+@dataclass(frozen=True)
+class Model(Config):
+    """The sizes of a model."""
+
+    width: int = option(64, "width of the model (selection: of an encoding; parity_onestep: has none)", low=4)
+    layers: int = option(1, "layers (composition and parity_cot; the others' models have one)", low=1, high=16)
+
+    def check(self) -> None:
+        require(self.width % 4 == 0, f"width={self.width} must be a multiple of 4 (four heads)")
 
 
 @dataclass(frozen=True)
@@ -22,20 +33,18 @@ class Watched(Config):
         low=2,
         high=64,
     )
-    width: int = option(64, "width of the model (selection: of an encoding; parity_onestep: has none)", low=4)
-    layers: int = option(1, "layers (composition and parity_cot; the others' models have one)", low=1, high=16)
-    rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=10.0, numeric=True)
+    model: Model = option(Model(), "its sizes", stored_as="")
+    learning_rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=10.0, numeric=True, stored_as="rate")
     batch: int = option(64, "examples of one step", low=1, high=2**16)
-    look: int = option(10, "steps between looks", low=1, high=2**20)
-    looks: int = option(40, "looks in all", low=2, high=10**5)
-    test: int = option(64, "fresh examples that are looked at", low=1, high=2**14)
+    measure_every: int = option(10, "steps between evaluations", low=1, high=2**20, stored_as="look")
+    looks: int = option(40, "evaluations in all", low=2, high=10**5)
+    test_examples: int = option(64, "fresh examples that are looked at", low=1, high=2**14, stored_as="test")
 
     def check(self) -> None:
         bound = {"composition": 64, "lego": 64, "parity_cot": self.length, "parity_onestep": self.length}
         largest = bound.get(self.task, self.length)
         require(self.parts <= largest, f"parts={self.parts} must be at most {largest} where task={self.task}")
-        require(self.width % 4 == 0, f"width={self.width} must be a multiple of 4 (four heads)")
         require(
-            self.task in ("composition", "parity_cot") or self.layers == 1,
-            f"layers={self.layers} must be 1 where task={self.task}",
+            self.task in ("composition", "parity_cot") or self.model.layers == 1,
+            f"model.layers={self.model.layers} must be 1 where task={self.task}",
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN, all_seeds, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, all_seeds, subplots
 from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.sparsity.config import TASKS
 from stairwise.papers.crossings.sparsity.runs import halves, sign_test
@@ -22,7 +22,7 @@ def traces(records: Sequence[Any]):
     for axes, task in zip(panels[0], tasks, strict=True):
         for name, colour, dash in (("accuracy", COLOURS[0], "-"), ("entropy", COLOURS[1], "--")):
             own = [record.series(name) for record in of_task(records, task)]
-            look = of_task(records, task)[0].config.look
+            look = of_task(records, task)[0].config.measure_every
             all_seeds(axes, [(steps * look, values) for steps, values in own], name, colour, dash)
         axes.set(title=task, xlabel="steps", ylim=(-0.05, 1.05))
     panels[0][0].set_ylabel("accuracy, normalised entropy")

@@ -1,12 +1,9 @@
 """When a trace has made half of its way, and which of two does so first. NumPy, SciPy."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from stairwise.lab.verdict import Verdict
 
 LEARNT = 0.2  # accuracy must rise by this much for a run to count
 
@@ -27,6 +24,15 @@ class Halves(NamedTuple):
     def sparse_first(self) -> bool:
         return self.entropy < self.accuracy
 
+    @property
+    def described(self) -> dict[str, float | None]:
+        return {
+            "entropy half-way": self.entropy if math.isfinite(self.entropy) else None,
+            "accuracy half-way": self.accuracy if math.isfinite(self.accuracy) else None,
+            "rise in accuracy": self.rise,
+            "fall in entropy": self.fall,
+        }
+
 
 def halfway(steps: np.ndarray, values: np.ndarray) -> float:
     """The step at which a trace first passes the middle between its start and its farthest rise, interpolated.
@@ -45,7 +51,7 @@ def halfway(steps: np.ndarray, values: np.ndarray) -> float:
 def halves(record: Any) -> Halves:
     steps, accuracy = record.series("accuracy")
     _, entropy = record.series("entropy")
-    steps = np.asarray(steps) * record.config.look
+    steps = np.asarray(steps) * record.config.measure_every
     return Halves(
         halfway(steps, -entropy),
         halfway(steps, accuracy),
@@ -63,25 +69,3 @@ def sign_test(wins: int, runs: int) -> float:
     from scipy import stats
 
     return float(stats.binomtest(wins, runs).pvalue) if runs else 1.0
-
-
-def verdict(records: Sequence[Any], share: float) -> Verdict:
-    """In at least this share of the seeds that learn, entropy is half-way down first; the sign test beside it."""
-    found = [(record.seed, halves(record)) for record in records]
-    rows = tuple(
-        {
-            "seed": seed,
-            "entropy half-way": one.entropy if math.isfinite(one.entropy) else None,
-            "accuracy half-way": one.accuracy if math.isfinite(one.accuracy) else None,
-            "rise in accuracy": one.rise,
-            "fall in entropy": one.fall,
-        }
-        for seed, one in found
-    )
-    learnt = [one for _, one in found if one.learnt]
-    if not learnt:
-        return Verdict("not-reproduced", note="no seed learns", details=rows)
-    first = sum(one.sparse_first for one in learnt)
-    p = sign_test(first, len(learnt))
-    note = f"{first} of {len(learnt)} seeds that learn (of {len(found)}), sign test p = {p:.2g}"
-    return Verdict.at_least(first / len(learnt), share, otherwise="not-reproduced", note=note, details=rows)

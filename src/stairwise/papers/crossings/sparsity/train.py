@@ -13,18 +13,19 @@ from stairwise.measure.attention import mean_row
 from stairwise.nn.encodings import distinct_signs, subset_encoding
 from stairwise.papers.composition import encoder
 from stairwise.papers.composition.config import Encoder
+from stairwise.papers.composition.config import Model as EncoderModel
 from stairwise.papers.composition.config import Task as CompositionTask
 from stairwise.papers.composition.task import token_form
 from stairwise.papers.crossings.learning import in_looks
 from stairwise.papers.crossings.sparsity.config import Watched
 from stairwise.papers.lego import train as lego
-from stairwise.papers.lego.config.practical import Lessons, Practical, Shape
+from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task as LegoTask
 from stairwise.papers.lego.evaluate import VALUE
 from stairwise.papers.parity_cot import train as parity_cot
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder, Training
-from stairwise.papers.parity_cot.decoder import cross_entropy, logits_of, make_decoder
+from stairwise.papers.parity_cot.decoder import logits_of
 from stairwise.papers.parity_cot.evaluate import step_attention
 from stairwise.papers.parity_cot.task import Layout, problem_of
 from stairwise.papers.parity_onestep.model import PositionalAttention
@@ -32,6 +33,7 @@ from stairwise.papers.selection.model import SelectionAttention
 from stairwise.papers.selection.task import SparseSelection
 from stairwise.tasks.decomposition import Tree, balanced
 from stairwise.tasks.parity import coin_flips, draw_subset
+from stairwise.train.gradient import fresh
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
@@ -50,11 +52,12 @@ class Seen(NamedTuple):
 class Setting(NamedTuple):
     """A task with its model.
 
-    init(trial, key) -> model;  loss(trial, model, key, number) of step `number`;
+    init(trial, key) -> model;  batch and loss as in `gradient_training`;
     see(trial, model, key) -> Seen of one fresh example.
     """
 
     init: Callable[..., Any]
+    batch: Callable[..., Any]
     loss: Callable[..., Float[Array, ""]]
     see: Callable[..., Seen]
 
@@ -62,16 +65,14 @@ class Setting(NamedTuple):
 def training(config: Watched) -> list[Stage]:
     """The one stage, watched to its end."""
     setting = SETTINGS[config.task](config)
-
-    def loss(trial, model, number):
-        return setting.loss(trial, model, at(trial.key("batch"), number), number)
-
     return [
         in_looks(
-            init=lambda trial: setting.init(trial, trial.key("model")),
-            loss=loss,
+            model=lambda trial, key: setting.init(trial, trial.key("model")),
+            batch=setting.batch,
+            loss=setting.loss,
             look=partial(look, config, setting),
-            steps=config.look,
+            key_role="batch",
+            steps=config.measure_every,
             looks=config.looks,
             threshold=1.0,
             measure_at=tuple(range(config.looks + 1)),
@@ -87,7 +88,7 @@ def look(config: Watched, setting: Setting, trial, model) -> dict[str, Float[Arr
         seen = setting.see(trial, model, key)
         return seen.right, mean_row(seen.weights, seen.mask)
 
-    keys = jax.vmap(partial(at, trial.key("test")))(jnp.arange(config.test, dtype=jnp.int32))
+    keys = jax.vmap(partial(at, trial.key("test")))(jnp.arange(config.test_examples, dtype=jnp.int32))
     right, entropy = jax.vmap(one)(keys)
     heads = jnp.mean(entropy, axis=0)
     return {"accuracy": share(right), "entropy": jnp.mean(heads), "sparsest head": jnp.min(heads)}
@@ -103,16 +104,15 @@ def composition(config: Watched) -> Setting:
         task=CompositionTask(config.parts, config.length, any_blocks=True),
         hops=hops,
         test_hops=hops,
-        layers=config.layers,
-        width=config.width,
-        heads=4,
+        model=EncoderModel(layers=config.model.layers, width=config.model.width, heads=4),
+        samples=0,
         batch=config.batch,
     )
 
-    def loss(trial, model, key, number):
-        drawn = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-        task = encoder.task_of(trial.with_config(own))
-        lessons = jax.vmap(partial(encoder.training_lesson, trial.with_config(own), task))(drawn)
+    def batch(trial, aux, model, key, n):
+        return encoder.batch(trial.with_config(own), aux, model, key, n)
+
+    def loss(trial, model, lessons, key):
         return encoder.batch_loss(own, model, lessons)
 
     def see(trial, model, key) -> Seen:
@@ -123,22 +123,24 @@ def composition(config: Watched) -> Setting:
         right = jnp.argmax(logits[1:], axis=-1) == task.hop(sequence, config.parts).reshape(-1)
         return Seen(share(right), weights[..., 1:, :], jnp.ones((1, len(tokens)), dtype=bool))
 
-    return Setting(lambda trial, key: encoder.make_encoder(own, key), loss, see)
+    return Setting(lambda trial, key: encoder.make_encoder(own, key), batch, loss, see)
 
 
 def lego_chain(config: Watched) -> Setting:
     """The practical decoder, without positions, on chains of a cyclic group."""
     own = Practical(
         task=LegoTask(f"C{config.parts}", 3 * config.length, config.length),
-        model=Shape(width=config.width, heads=4),
-        lessons=Lessons(batch=config.batch),
+        model=Shape(width=config.model.width, heads=4),
+        batch=config.batch,
         test_lengths=(config.length,),
     )
     task = lego.make_task(own.task)
 
-    def loss(trial, model, key, number):
-        sentences = lego.draw_sentences(own, trial.seed, jnp.int32(0), key, number)
-        return lego.batch_loss(own, key, sentences, model)
+    def batch(trial, aux, model, key, n):
+        return lego.with_places(own, lego.draw_sentences)(trial.with_config(own), aux, model, key, n)
+
+    def loss(trial, model, batch, key):
+        return lego.batch_loss(own, model, batch)
 
     def see(trial, model, key) -> Seen:
         chain = task.sample(key)
@@ -148,26 +150,26 @@ def lego_chain(config: Watched) -> Setting:
         place = jnp.arange(2 * config.length, dtype=jnp.int32)
         return Seen(share(right), weights, place <= place[config.length :, None])
 
-    return Setting(lambda trial, key: lego.make_decoder(own, key), loss, see)
+    return Setting(lambda trial, key: lego.make_decoder(own, key), batch, loss, see)
 
 
 def parity_chain(config: Watched) -> Setting:
     """The standard decoder on a parity with its chain of partial sums."""
     own = Training(
-        task=PaddedTask(inputs=config.length, size=config.parts, padding=config.parts),
-        decoder=Decoder(width=config.width, layers=config.layers),
+        task=PaddedTask(bits=config.length, size=config.parts, padding=config.parts),
+        model=Decoder(width=config.model.width, layers=config.model.layers),
         batch=config.batch,
         look=config.batch,
         budget=config.batch,
-        validation=1,
+        test_examples=1,
     )
     layout = Layout.of(own.task)
 
-    def loss(trial, model, key, number):
-        drawn = number * config.batch + jnp.arange(config.batch, dtype=jnp.int32)
-        asked = problem_of(own.task, trial.seed)
-        tokens = jax.vmap(partial(parity_cot.training_tokens, trial.with_config(own), asked))(drawn)
-        return cross_entropy(logits_of(model, layout, tokens), asked.labels(tokens), asked.live)
+    def batch(trial, aux, model, key, n):
+        return parity_cot.batch(trial.with_config(own), problem_of(own.task, trial.seed), model, key, n)
+
+    def loss(trial, model, batch, key):
+        return parity_cot.loss(model, batch)
 
     def see(trial, model, key) -> Seen:
         asked = problem_of(own.task, trial.seed)
@@ -178,7 +180,7 @@ def parity_chain(config: Watched) -> Setting:
         right = share(said == asked.labels(tokens))
         return Seen(right, step_attention(model, asked, tokens), mask)
 
-    return Setting(lambda trial, key: make_decoder(own.decoder, layout.length, own.decoder.std, key), loss, see)
+    return Setting(lambda trial, key: parity_cot.decoder(own, key), batch, loss, see)
 
 
 def parity_tree(config: Watched) -> Setting:
@@ -188,62 +190,66 @@ def parity_tree(config: Watched) -> Setting:
         secret = draw_subset(trial.key("secret"), config.length, config.parts)
         return balanced(secret, config.length)
 
-    def predicted(tree: Tree, W, key):
-        tokens = tree.complete(1 - 2 * coin_flips(key, config.length).astype(jnp.float32))
+    def drawn(tree: Tree, key):
+        return tree.complete(1 - 2 * coin_flips(key, config.length).astype(jnp.float32))
+
+    def predicted(tree: Tree, W, tokens):
         model = PositionalAttention(W, tree)
         return model, model.link(model.forced(tokens)), tokens[config.length :]
 
     def init(trial, key):
         return jnp.zeros((config.length + config.parts - 1, config.parts - 1), dtype=jnp.float32)
 
-    def loss(trial, W, key, number):
-        def one(place):
-            _, said, nodes = predicted(tree_of(trial), W, at(key, place))
+    def loss(trial, W, batch, key):
+        def one(tokens):
+            _, said, nodes = predicted(tree_of(trial), W, tokens)
             return jnp.mean((said - nodes) ** 2)
 
-        return jnp.mean(jax.vmap(one)(jnp.arange(config.batch, dtype=jnp.int32)))
+        return jnp.mean(jax.vmap(one)(batch))
 
     def see(trial, W, key) -> Seen:
         tree = tree_of(trial)
-        model, said, nodes = predicted(tree, W, key)
+        model, said, nodes = predicted(tree, W, drawn(tree, key))
         right = share(jnp.sign(said) == nodes)
         return Seen(right, model.scores().T[None], tree.visible("causal").T)
 
-    return Setting(init, loss, see)
+    return Setting(init, fresh(lambda trial, key: drawn(tree_of(trial), key), config.batch), loss, see)
 
 
 def token_selection(config: Watched) -> Setting:
     """(W, V) from zero with fresh sign encodings; how right: the share of the answer's variance that is explained."""
     token_width = 5
     task = SparseSelection(config.length, config.parts, token_width)
-    joint = token_width + config.width
+    joint = token_width + config.model.width
 
     def init(trial, key):
         zeros = partial(jnp.zeros, dtype=jnp.float32)
         return SelectionAttention(zeros((joint, joint)), zeros((token_width, joint)))
 
-    def read(model, encodings, key):
-        example = task.sample(key)
+    def read(model, encodings, example):
         zero = jnp.zeros(token_width, dtype=jnp.float32)
         query = jnp.concatenate([zero, subset_encoding(encodings, example.subset)])
         error = model(example.tokens, encodings, query) - task.answer(example)
         return error, model.attention(example.tokens, encodings, query)
 
     def encodings_of(key):
-        return distinct_signs(role(key, "encodings"), config.length, config.width) / config.width**0.5
+        return distinct_signs(role(key, "encodings"), config.length, config.model.width) / config.model.width**0.5
 
-    def loss(trial, model, key, number):
-        encodings = encodings_of(key)
-        keys = jax.vmap(partial(at, key))(jnp.arange(config.batch, dtype=jnp.int32))
-        errors = jax.vmap(lambda one: read(model, encodings, one)[0])(keys)
+    def batch(trial, aux, model, key, n):
+        examples = fresh(lambda trial, key: task.sample(key), config.batch)
+        return encodings_of(key), examples(trial, aux, model, key, n)
+
+    def loss(trial, model, batch, key):
+        encodings, examples = batch
+        errors = jax.vmap(lambda one: read(model, encodings, one)[0])(examples)
         return 0.5 * jnp.mean(jnp.sum(errors**2, axis=-1))
 
     def see(trial, model, key) -> Seen:
-        error, weights = read(model, encodings_of(key), key)
+        error, weights = read(model, encodings_of(key), task.sample(key))
         explained = 1 - jnp.sum(error**2) * config.parts / token_width
         return Seen(explained, weights[None, None], jnp.ones((1, config.length), dtype=bool))
 
-    return Setting(init, loss, see)
+    return Setting(init, batch, loss, see)
 
 
 SETTINGS = {

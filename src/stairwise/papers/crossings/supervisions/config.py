@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.parity_cot.config.training import Decoder
 
 SUPERVISIONS = ("none", "chain", "tree", "mixture", "self")
@@ -15,7 +15,7 @@ LARGEST_POOL = 2**31
 class Supervised(Config):
     """The parity of k secret bits among n, one decoder, one way to supervise it."""
 
-    inputs: int = option(12, "input bits n", low=2, high=62)
+    bits: int = option(12, "input bits n", low=2, high=62, stored_as="inputs")
     size: int = option(4, "secret bits k", low=2, high=62, numeric=True)
     padding: int = option(6, "the largest k of the program", low=2, high=62)
     supervision: str = option(
@@ -25,29 +25,29 @@ class Supervised(Config):
         " itself, kept where they end in the right answer",
         choices=SUPERVISIONS,
     )
-    decoder: Decoder = option(Decoder(), "the model")
-    rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True)
+    model: Decoder = option(Decoder(), "the model", stored_as="decoder")
+    learning_rate: float = option(1e-3, "learning rate of Adam", above=0.0, high=1.0, numeric=True, stored_as="rate")
     batch: int = option(128, "sequences of one step", low=1, high=2**16)
     look: int = option(1024, "sequences between evaluations; a multiple of batch", low=1, high=2**24)
     budget: int = option(65_536, "sequences in all; a multiple of look", low=1, high=2**31 - 1)
-    validation: int = option(256, "inputs that are held out", low=1, high=2**16)
+    test_examples: int = option(256, "inputs that are held out", low=1, high=2**16, stored_as="validation")
     threshold: float = option(0.99, "share of right answers that counts as learnt", above=0.5, high=1.0)
 
     def check(self) -> None:
         require(self.size <= self.padding, f"size={self.size} must be at most padding={self.padding}")
-        require(self.padding <= self.inputs, f"padding={self.padding} must be at most inputs={self.inputs}")
+        require(self.padding <= self.bits, f"padding={self.padding} must be at most bits={self.bits}")
         require(self.look % self.batch == 0, f"look={self.look} must be a multiple of batch={self.batch}")
         require(self.budget % self.look == 0, f"budget={self.budget} must be a multiple of look={self.look}")
         require(
-            self.validation < self.pool,
-            f"validation={self.validation} must be below 2**inputs={self.pool} (inputs={self.inputs})",
+            self.test_examples < self.pool,
+            f"test_examples={self.test_examples} must be below 2**bits={self.pool} (bits={self.bits})",
         )
-        require(self.decoder.dropout == 0, f"decoder.dropout={self.decoder.dropout:g} must be 0")
+        self.model.check_draws_nothing()
 
     @property
     def pool(self) -> int:
         """Inputs that training and held-out ones are taken from."""
-        return min(2**self.inputs, LARGEST_POOL)
+        return min(2**self.bits, LARGEST_POOL)
 
     @property
     def looks(self) -> int:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.supervisions.config import SUPERVISIONS
 from stairwise.papers.crossings.supervisions.runs import by_size
-from stairwise.papers.parity_cot.figures.common import colour, median_line, model_text, run_dots, triangle_key
+from stairwise.papers.parity_cot.figures.common import median_line, model_text, run_dots, triangle_key
 from stairwise.papers.parity_cot.runs import grouped, where
 
 NAMES = {
@@ -45,7 +45,7 @@ def rates(records: Sequence[Any]):
     figure, panels = subplots(1, len(SUPERVISIONS), figsize=(2.4 * COLUMN, 2.4), sharey=True)
     for axes, supervision in zip(panels, SUPERVISIONS, strict=True):
         for number, rate in enumerate(rates_of(records)):
-            own = where(records, lambda c, s=supervision, r=rate: c.supervision == s and c.rate == r)
+            own = where(records, lambda c, s=supervision, r=rate: c.supervision == s and c.learning_rate == r)
             for place, (size, group) in enumerate(grouped(own, lambda config: config.size).items()):
                 run_dots(
                     axes,
@@ -78,9 +78,9 @@ def finish(axes: Any, records: Sequence[Any]) -> None:
 
 
 def rates_of(records: Sequence[Any]) -> list[float]:
-    return sorted({record.config.rate for record in records})
+    return sorted({record.config.learning_rate for record in records})
 
 
 def setting(records: Sequence[Any]) -> str:
     config, seeds = records[0].config, len({record.seed for record in records})
-    return f"n={config.inputs}; {model_text(config)}; {seeds} seed{'s' if seeds > 1 else ''}"
+    return f"n={config.bits}; {model_text(config)}; {seeds} seed{'s' if seeds > 1 else ''}"

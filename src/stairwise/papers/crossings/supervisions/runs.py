@@ -43,7 +43,7 @@ def table(records: Sequence[Any]) -> tuple[dict[str, Any], ...]:
                 {
                     "supervision": supervision,
                     "k": size,
-                    "rate": group[0].config.rate,
+                    "rate": group[0].config.learning_rate,
                     "succeeded": summary.reached,
                     "runs": summary.runs,
                     "median samples": summary.median.value if summary.median.value < float("inf") else None,

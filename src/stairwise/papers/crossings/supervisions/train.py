@@ -29,7 +29,7 @@ from stairwise.papers.parity_cot.train import doublings
 from stairwise.tasks.decomposition import balanced
 from stairwise.tasks.parity import draw_subset
 from stairwise.tasks.shuffle import distinct_bits
-from stairwise.train.keys import at, role
+from stairwise.train.keys import role
 from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
@@ -63,9 +63,12 @@ def training(config: Supervised) -> list[Stage]:
     """The one stage: until the answer is right, or the budget is spent."""
     return [
         in_looks(
-            init=initial,
-            loss=batch_loss,
+            model=lambda trial, key: initial(trial),
+            prepare=lambda trial, model, key: lesson_of(trial),
+            batch=batch_of,
+            loss=lambda trial, model, batch, key: batch_loss(config, model, batch),
             look=look,
+            key_role="batch",
             steps=config.look // config.batch,
             looks=config.looks,
             threshold=config.threshold,
@@ -82,26 +85,25 @@ def lesson_of(trial: RunningTrial[Supervised]) -> Lesson:
     """The lesson of a seed's secret; the secret is the same under every supervision."""
     config = trial.config
     size = config.size
-    secret = draw_subset(trial.key("secret"), config.inputs, config.padding, None, size)
-    member = secret[:, None] == jnp.arange(config.inputs, dtype=jnp.int32)
+    secret = draw_subset(trial.key("secret"), config.bits, config.padding, None, size)
+    member = secret[:, None] == jnp.arange(config.bits, dtype=jnp.int32)
     row = jnp.arange(config.padding, dtype=jnp.int32)
     if config.supervision == "none":
         return Lesson(jnp.any(member, axis=0, keepdims=True), row[:1] == 0, shown=False)
     if config.supervision == "tree":
-        tree = balanced(secret, config.inputs, size, config.inputs)
-        below = tree.complete(jnp.eye(config.inputs, dtype=jnp.int32), jnp.add)[config.inputs :] > 0
-        asks = jnp.concatenate([below & tree.used[:, None], jnp.zeros((1, config.inputs), dtype=bool)])
+        tree = balanced(secret, config.bits, size, config.bits)
+        below = tree.complete(jnp.eye(config.bits, dtype=jnp.int32), jnp.add)[config.bits :] > 0
+        asks = jnp.concatenate([below & tree.used[:, None], jnp.zeros((1, config.bits), dtype=bool)])
         return Lesson(asks, row < size - 1, shown=True)
     prefixes = jnp.cumsum(member, axis=0) > 0
     return Lesson(prefixes & (row < size)[:, None], row < size, shown=config.supervision != "mixture")
 
 
-def batch_of(trial: RunningTrial[Supervised], lesson: Lesson, model: Transformer, number: Integer[Array, ""]) -> Batch:
-    """The batch of step `number`."""
+def batch_of(trial: RunningTrial[Supervised], lesson: Lesson, model: Transformer, key: PRNGKeyArray, n) -> Batch:
+    """The batch of a step, by its key."""
     config = trial.config
-    key = at(trial.key("batch"), number)
     index = jax.random.randint(
-        role(key, "inputs"), (config.batch,), 0, config.pool - config.validation, dtype=jnp.int32
+        role(key, "inputs"), (config.batch,), 0, config.pool - config.test_examples, dtype=jnp.int32
     )
     bits = inputs_at(trial, index)
     answers = lesson.answers(bits)
@@ -111,7 +113,7 @@ def batch_of(trial: RunningTrial[Supervised], lesson: Lesson, model: Transformer
         counted = jax.nn.one_hot(asked, config.padding, dtype=jnp.float32)
     if config.supervision == "self":
         parity = answers[:, lesson.last]
-        answers = own_answers(config, lesson, jax.lax.stop_gradient(model), bits, role(key, "own"))
+        answers = own_answers(config, lesson, model, bits, role(key, "own"))
         counted = counted * (answers[:, lesson.last] == parity)[:, None]
     return Batch(sequence(lesson, bits, answers), answers, counted)
 
@@ -119,7 +121,7 @@ def batch_of(trial: RunningTrial[Supervised], lesson: Lesson, model: Transformer
 def inputs_at(trial: RunningTrial[Supervised], index: Integer[Array, " batch"]) -> Int8[Array, "batch inputs"]:
     """Inputs of the seed's pool, of which the last are held out."""
     key = trial.key("pool")
-    return jax.vmap(lambda one: distinct_bits(key, one, trial.config.inputs))(index)
+    return jax.vmap(lambda one: distinct_bits(key, one, trial.config.bits))(index)
 
 
 def sequence(
@@ -151,7 +153,7 @@ def logits_of(
     config: Supervised, model: Transformer, tokens: Int8[Array, "batch length"]
 ) -> Float[Array, "batch rows 2"]:
     """What every row says of 0 and 1."""
-    return answer_logits(model, tokens, config.inputs, tokens.shape[1] - config.inputs)
+    return answer_logits(model, tokens, config.bits, tokens.shape[1] - config.bits)
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -159,14 +161,13 @@ def logits_of(
 
 def initial(trial: RunningTrial[Supervised]) -> Transformer:
     config = trial.config
-    length = config.inputs + config.padding
-    return make_decoder(config.decoder, length, config.decoder.std, trial.key("model"))
+    length = config.bits + config.padding
+    return make_decoder(config.model, length, config.model.std, trial.key("model"))
 
 
-def batch_loss(trial: RunningTrial[Supervised], model: Transformer, number: Integer[Array, ""]) -> Float[Array, ""]:
+def batch_loss(config: Supervised, model: Transformer, batch: Batch) -> Float[Array, ""]:
     """-log p(answer), averaged over what counts in the batch."""
-    batch = batch_of(trial, lesson_of(trial), model, number)
-    logits = logits_of(trial.config, model, batch.tokens)
+    logits = logits_of(config, model, batch.tokens)
     wrong_over_right = jnp.where(batch.labels == 1, -1, 1) * (logits[..., 1] - logits[..., 0])
     return jnp.sum(batch.weights * jax.nn.softplus(wrong_over_right)) / jnp.maximum(jnp.sum(batch.weights), 1)
 
@@ -175,7 +176,7 @@ def look(trial: RunningTrial[Supervised], model: Transformer) -> dict[str, Float
     """The share of held-out inputs whose answer is right at the end of a greedy roll-out."""
     config = trial.config
     lesson = lesson_of(trial)
-    index = config.pool - 1 - jnp.arange(config.validation, dtype=jnp.int32)
+    index = config.pool - 1 - jnp.arange(config.test_examples, dtype=jnp.int32)
     bits = inputs_at(trial, index)
     said = own_answers(config, lesson, model, bits, None)[:, lesson.last]
     return {"accuracy": share(said == lesson.answers(bits)[:, lesson.last])}

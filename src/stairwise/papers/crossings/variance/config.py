@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 
 CLASSES = ("parity", "composition")
 

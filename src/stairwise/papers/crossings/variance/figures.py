@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, subplots
 from stairwise.measure.fits import fit
 from stairwise.papers.crossings.variance.config import CLASSES, NETWORKS
 from stairwise.papers.crossings.variance.runs import observed, of, slopes

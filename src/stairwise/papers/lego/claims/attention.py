@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stairwise.lab.checks import under
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Verdict
-from stairwise.papers.lego.claims.figures import NO, groups
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_least, at_most, note, row
+from stairwise.lab.contract.plots import grouped
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
+from stairwise.papers.lego.decoder import Decoder
 
 MASS, EACH = 0.5, 0.15  # Figure 2: attention on the two clauses needed, and on each of them
 ROUNDING = 1e-5  # equivariance, in float32
@@ -31,11 +31,11 @@ def _diagonals(records: Sequence[Any], length: int) -> list[dict[str, Any]]:
 
     rows = []
     for record in records:
-        row: dict[str, Any] = {"arm": kind(record), "seed": record.seed, "L": length}
+        found: dict[str, Any] = {"arm": kind(record), "seed": record.seed, "L": length}
         for part in ("predicate", "answer"):
             values = np.asarray(diagonal(record, length, part))
-            row |= {part: float(values.mean()), f"{part} drop": drop(values)}
-        rows.append(row)
+            found |= {part: float(values.mean()), f"{part} drop": drop(values)}
+        rows.append(found)
     return rows
 
 
@@ -47,25 +47,25 @@ def _without_residual(records: Sequence[Any]) -> list[Any]:
 @LEDGER.empirical(
     "fig2",
     experiment="attention",
-    says="without a residual around attention: median mass > .5 on predicate l+1 and answer l together, > .15 on each",
+    statement="Figure 2",
+    says=r"without a residual around attention: median mass above 0.5 on predicate $\ell+1$ and answer $\ell$ together,"
+    " above 0.15 on each",
 )
-def two_diagonals(records: Sequence[Any]) -> Verdict:
+def two_diagonals(records: Sequence[Any]):
     import numpy as np
 
     length = min(records[0].config.map_lengths)
-    rows = _diagonals(records, length)
-    arms = groups(_diagonals(_without_residual(records), length), lambda row: row["arm"])
-    checks = {}
+    arms = grouped(_diagonals(_without_residual(records), length), lambda found: found["arm"])
     for arm, chosen in arms.items():
-        predicate, answer = (np.array([row[part] for row in chosen]) for part in ("predicate", "answer"))
-        checks[f"{arm}: both"] = Verdict.at_least(np.median(predicate + answer), MASS, **NO)
-        checks[f"{arm}: predicate"] = Verdict.at_least(np.median(predicate), EACH, **NO)
-        checks[f"{arm}: answer"] = Verdict.at_least(np.median(answer), EACH, **NO)
-    verdict = Verdict.worst(checks)
-    return replace(verdict, details=(*verdict.details, *rows))
+        predicate, answer = (np.array([found[part] for found in chosen]) for part in ("predicate", "answer"))
+        yield at_least(f"{arm}: both", np.median(predicate + answer), MASS)
+        yield at_least(f"{arm}: predicate", np.median(predicate), EACH)
+        yield at_least(f"{arm}: answer", np.median(answer), EACH)
+    for found in _diagonals(records, length):
+        yield row(found)
 
 
-def _decay(records: Sequence[Any], part: str, faster_is_free: bool) -> Verdict:
+def _decay(records: Sequence[Any], part: str, faster_is_free: bool):
     """Attention falls from the shorter to the longer length, and along the sentence more for one action than for the
     other."""
     import numpy as np
@@ -74,42 +74,42 @@ def _decay(records: Sequence[Any], part: str, faster_is_free: bool) -> Verdict:
 
     chosen = _without_residual(records)
     lengths = sorted(chosen[0].config.map_lengths)[-2:]
-    rows = [row for length in lengths for row in _diagonals(chosen, length)]
     free = {True: [], False: []}
     falls = []
     for record, short, long in zip(chosen, *(_diagonals(chosen, length) for length in lengths), strict=True):
         falls.append(short[part] - long[part])
         free[record.config.task.group.free].append(long[f"{part} drop"])
     if min(len(free[True]), len(free[False])) < SEEDS:
-        note = f"fewer than {SEEDS} seeds of each kind of action: nothing to compare"
-        return Verdict.reported(min(falls), details=tuple(rows), note=note)
-    gap = difference(np.array(free[faster_is_free]), np.array(free[not faster_is_free]))
-    who = "free" if faster_is_free else "other"
-    verdict = Verdict.worst(
-        {
-            "diluted with length": Verdict.at_least(float(np.median(falls)), 0.0, **NO),
-            f"the {who} action drops faster": Verdict.at_least(gap.low, 0.0, note=f"extra drop {gap}", **NO),
-        }
-    )
-    return replace(verdict, details=(*verdict.details, *rows))
+        yield note(f"fewer than {SEEDS} seeds of each kind of action: nothing to compare")
+    else:
+        gap = difference(np.array(free[faster_is_free]), np.array(free[not faster_is_free]))
+        who = "free" if faster_is_free else "other"
+        yield at_least("fall of the median with length", float(np.median(falls)), 0.0)
+        yield at_least(f"extra drop of the {who} action, low end of its interval", gap.low, 0.0)
+        yield note(f"extra drop {gap}")
+    for length in lengths:
+        for found in _diagonals(chosen, length):
+            yield row(found)
 
 
 @LEDGER.empirical(
     "fig6",
     experiment="attention",
-    says="attention to the right predicate falls with L, and along the sentence more for the symmetric action",
+    statement="Figure 6",
+    says="attention to the right predicate falls with $L$, and along the sentence more for the symmetric action",
 )
-def symmetric_predicates_decay(records: Sequence[Any]) -> Verdict:
-    return _decay(records, "predicate", faster_is_free=False)
+def symmetric_predicates_decay(records: Sequence[Any]):
+    yield from _decay(records, "predicate", faster_is_free=False)
 
 
 @LEDGER.empirical(
     "fig7",
     experiment="attention",
-    says="attention of an answer to itself falls with L, and along the sentence more for the cyclic action",
+    statement="Figure 7",
+    says="attention of an answer to itself falls with $L$, and along the sentence more for the cyclic action",
 )
-def cyclic_answers_decay(records: Sequence[Any]) -> Verdict:
-    return _decay(records, "answer", faster_is_free=True)
+def cyclic_answers_decay(records: Sequence[Any]):
+    yield from _decay(records, "answer", faster_is_free=True)
 
 
 # --- order and positions ----------------------------------------------------------------------------------------------
@@ -123,14 +123,19 @@ class Reordered(Config):
     model: Shape = option(Shape(width=16), "the decoder")
     sentences: int = option(8, "sentences", low=1, high=4096)
 
+    def check(self) -> None:
+        require(
+            self.model.standard,
+            f"model.mixer={self.model.mixer}, model.layers={self.model.layers} must be the paper's: softmax, 1 layer",
+        )
 
-@LEDGER.theory(
-    "fig5",
-    kind="identity",
-    says="NoPE: permuting predicates permutes attention columns and changes no logit, to 1e-5 in float32",
-    cases=(Reordered(), Reordered(Task("S5", 48, 20), Shape(width=16, attention_residual=False))),
-)
-def order_does_not_matter(config: Reordered, seed: int) -> Verdict:
+
+def nope(config: Any) -> dict[str, bool]:
+    return {"no positions (NoPE)": config.model.positions == "none"}
+
+
+def weights_and_order(config: Reordered, seed: int):
+    """Under float32: the largest change of any logit and of any attention weight when predicates are told otherwise."""
     import jax
     import numpy as np
 
@@ -147,50 +152,63 @@ def order_does_not_matter(config: Reordered, seed: int) -> Verdict:
         return equivariance(make_decoder(whole, jax.random.key(seed)), task, chains, order)
 
     found = change(np.uint32(seed), drawn(task, seed, config.sentences), order)
-    logits, attention = (float(value) for value in found)
-    told = config.model.positions
-    violated = () if told == "none" else (f"NoPE: model.positions={told}",)
-    rows = (
-        {"largest change of": "logits / largest logit", "is": logits},
-        {"largest change of": "attention", "is": attention},
-    )
-    return under(violated, Verdict.at_most(max(logits, attention), ROUNDING, details=rows))
+    return tuple(float(value) for value in found)
+
+
+@LEDGER.bound(
+    "fig5",
+    statement="Figure 5",
+    says=r"NoPE: permuting predicates permutes attention columns and changes no logit, to $10^{-5}$ in float32; a"
+    r" decoder that is given positions does change, by more than $10^{-3}$",
+    of=(Decoder.with_attention,),
+    hypotheses=nope,
+    cases=(Reordered(), Reordered(Task("S5", 48, 20), Shape(width=16, attention_residual=False))),
+    seeds=2,
+)
+def order_does_not_matter(config: Reordered, seed: int):
+    logits, attention = weights_and_order(config, seed)
+    yield at_most("change of logits over the largest logit", logits, ROUNDING)
+    yield at_most("change of attention", attention, ROUNDING)
+    told = replace(config, model=replace(config.model, positions="rotary"))
+    yield at_least("change of logits with rotary positions", weights_and_order(told, seed)[0], 1e-3)
 
 
 @LEDGER.empirical(
     "fig5-trained",
     experiment="attention",
-    says="the same of every trained decoder: logits move by less than 1e-5 of the largest when predicates are permuted",
+    statement="Figure 5",
+    says=r"the same of every trained decoder: logits move by less than $10^{-5}$ of the largest when predicates are"
+    " permuted",
 )
-def trained_decoders_do_not_mind(records: Sequence[Any]) -> Verdict:
-    chosen = [record for record in records if record.config.model.positions == "none"]
+def trained_decoders_do_not_mind(records: Sequence[Any]):
     names = ("order logits", "order attention")
-    rows = [{"seed": record.seed, **{name: record.final(name) for name in names}} for record in chosen]
-    largest = max(row[name] for row in rows for name in names)
-    return Verdict.at_most(largest, ROUNDING, details=tuple(rows), **NO)
+    for record in records:
+        if record.config.model.positions == "none":
+            for name in names:
+                yield at_most(f"{name}, seed {record.seed}", record.final(name), ROUNDING)
 
 
 @LEDGER.empirical(
     "sec8-nope",
     experiment="positions",
-    says="trained at L, NoPE solves 2L (all seeds >= .9), learned and rotary positions do not (all seeds <= .1)",
+    statement="Section 8",
+    says="trained at $L$, NoPE solves $2L$ (all seeds at least 0.9), learned and rotary positions do not (all seeds at"
+    " most 0.1)",
+    hypotheses={
+        "tested at twice the training length": lambda config: 2 * config.task.length in config.test_lengths,
+    },
 )
-def positions_do_not_extrapolate(records: Sequence[Any]) -> Verdict:
+def positions_do_not_extrapolate(records: Sequence[Any]):
     config = records[0].config
     trained, twice = config.task.length, 2 * config.task.length
     if twice not in config.test_lengths:
-        return Verdict.reported(0.0, note=f"test_lengths has no {twice}: nothing to judge")
-    rows, checks = [], {}
-    for name, runs in groups(records, lambda record: record.config.model.positions).items():
+        return
+    for name, runs in grouped(records, lambda record: record.config.model.positions).items():
         near = [r.final(f"exact {trained}") for r in runs] if trained in config.test_lengths else []
         far = [record.final(f"exact {twice}") for record in runs]
-        row: dict[str, Any] = {"positions": name, f"lowest L={trained}": min(near, default=None)}
-        rows.append({**row, f"lowest L={twice}": min(far), f"highest L={twice}": max(far)})
         if name == "none":
-            checks[name] = Verdict.at_least(min(far), SOLVED, **NO)
+            yield at_least("lowest exact match without positions", min(far), SOLVED)
         elif name in ("learned", "rotary"):
-            checks[name] = Verdict.at_most(max(far), FAILED, **NO)
-    if not checks:
-        return Verdict.reported(0.0, details=tuple(rows), note="no arm that the statement speaks of")
-    verdict = Verdict.worst(checks)
-    return replace(verdict, details=(*verdict.details, *rows))
+            yield at_most(f"highest exact match with {name} positions", max(far), FAILED)
+        shown = {"positions": name, f"lowest L={trained}": min(near, default=None)}
+        yield row({**shown, f"lowest L={twice}": min(far), f"highest L={twice}": max(far)})

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.config import option
+from stairwise.config import option
 from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.config.dynamics import AttentionRun, Doubling, Reduced
 from stairwise.papers.lego.theory import lengths
@@ -41,7 +41,7 @@ def path_of(config: AttentionRun) -> Any:
     populations = tuple(reduced.two_steps(config.group, step) for step in config.supervised)
     zero = jnp.zeros(4, dtype=algorithms.real())
     return algorithms.path(
-        network_of(config), populations, zero, config.rate, config.variables, level_of(config), config.steps
+        network_of(config), populations, zero, config.learning_rate, config.variables, level_of(config), config.steps
     )
 
 
@@ -56,7 +56,7 @@ def accuracies(config: Reduced, scores: np.ndarray, length: int, most: int, seed
         key,
         jnp.asarray(length, dtype=jnp.int32),
         most,
-        config.sequences,
+        config.test_examples,
     )
     return {name: float(value) for name, value in found.items()}
 
@@ -101,7 +101,9 @@ def stages_of(config: Stages, seed: int) -> tuple[StageEnd, ...]:
             key = keys.at(keys.role_key(seed, "stage"), k)
             length = jnp.asarray(2**k, dtype=jnp.int32)
             population, right = _labelled()(config, network, scores, length, most, key)
-        path = algorithms.path(network, (population,), scores, config.rate, config.variables, level, config.most_steps)
+        path = algorithms.path(
+            network, (population,), scores, config.learning_rate, config.variables, level, config.steps
+        )
         scores = jnp.asarray(path.scores[-1])
         done.append(StageEnd(2**k, path, float(right)))
     return tuple(done)

@@ -1,300 +1,314 @@
 """What the FFN has learned on one-step chains: Theorems B.1 and C.1, the conserved sum, the curriculum."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
-from stairwise.lab.checks import exactly, under
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import at_least, at_most, equal, measured, note, row, true
+from stairwise.papers.lego import activation, ffn
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
-from stairwise.papers.lego.claims.sizes import simply_transitive, transitive, transitive_not_free
+from stairwise.papers.lego.claims.sizes import assumption_4_1, assumption_c1, both, transitive_group
 from stairwise.papers.lego.claims.training import (
+    FIBERS,
+    FREE,
     Resolved,
     Seen,
     Trained,
     at_rest,
-    enough_neurons,
-    every_seed,
-    small_steps,
+    begun,
+    predicted,
+    regime,
+    seen,
+    small_start,
 )
 from stairwise.papers.lego.theory import features, phases
 
-S3, S4 = Trained(action="S3"), Trained(action="S4", neurons=12, rate=0.04)
+CLOSE = 0.003  # of the largest feature: b, the last steps, and what is still moving
+DRAWS = 4
+SMALL = Resolved()  # d = 256, sigma_0 = 1e-4, the flat activation
 
 
-def row(found: Seen, clip: float) -> dict[str, Any]:
+def table(config: Trained, found: Seen) -> dict[str, Any]:
     """One line of the feature table."""
-    shape = found.shape
+    shape, clip = found.shape, config.clip
     return {
+        "action": config.action,
         "V(g)/B": float(shape.action.mean() / clip),
         "V(y)/B": float(shape.value.mean() / clip),
         "V(g')/B": float(shape.other_action.mean() / clip),
         "V(y')/B": float(shape.other_value.mean() / clip),
         "cancellation/B": float(shape.cancellation.max() / clip),
-        "uncancelled/B": uncancelled(found) / clip,
         "ratio": float(shape.ratio()),
-        "share": float(shape.share.mean()),
         "least share": float(shape.share.min()),
-        "winners": int(shape.distinct()),
-        "accuracy": float(found.token.accuracy(found.end())),
         "loss/floor": float(found.token.loss(found.end()) / found.token.floor()),
     }
 
 
-def uncancelled(found: Seen) -> float:
-    """The largest V(g) + V(y) of any neuron on a pair of another class."""
-    pairs = 2 * np.asarray(found.end().pairs())
-    return float(np.where(np.asarray(found.token.fibers)[:, None], -np.inf, pairs).max())
+def confounders(config: Trained, of_action: np.ndarray, of_value: np.ndarray) -> float:
+    """The median of V(g) + V(y') over pairs that share only g or only y with the neuron's own."""
+    own = np.eye(config.group.values, dtype=bool)[None, :, None, :]
+    one_sided = config.group.fibers[:, :, :, None] ^ own
+    return float(np.median((of_action[..., None] + of_value[:, :, None, :])[one_sided]))
 
 
-def table(config: Trained, seed: int) -> list[dict[str, Any]]:
-    clip = models.logit_clip(config.vocabulary, config.network.clip_factor)
-    return [
-        {"action": config.action, "seed": seed + i} | row(one, clip) for i, one in enumerate(every_seed(config, seed))
-    ]
+def features_at_the_end(config: Trained, seed: int):
+    """Parts A to E as one comparison: the winners' features are those that cancellation and the kept sum leave.
 
-
-def learned(config: Trained, rows: Sequence[dict[str, Any]]) -> Verdict:
-    """Every pair is answered, and no neuron wins twice."""
-    pairs = config.group.values**2
-    return exactly(
-        {
-            "accuracy 1 at every seed": all(found["accuracy"] == 1 for found in rows),
-            f"{pairs} neurons win": all(found["winners"] == pairs for found in rows),
-        }
-    )
-
-
-def with_table(verdicts: dict[str, Verdict], rows: Sequence[dict[str, Any]], note: str = "") -> Verdict:
-    worst = Verdict.worst(verdicts)
-    return dataclasses.replace(worst, details=(*worst.details, *rows), note="; ".join(filter(None, [worst.note, note])))
-
-
-def ratio_error(config: Trained, rows: Sequence[dict[str, Any]]) -> float:
-    """The largest relative deviation of V(g)/V(y) from C over the seeds."""
-    C = models.feature_ratio(config.group.actions, config.group.values)
-    return max(abs(found["ratio"] / C - 1) for found in rows)
-
-
-@LEDGER.theory(
-    "thmB1",
-    kind="convergence",
-    says="simply transitive: V(g) = V(y) within 1 %, no confounder above .02 B, one neuron for each of nY^2 pairs",
-    cases=Trained(),
-    aliases=("eq17",),
-)
-def free_features(config: Trained, seed: int) -> Verdict:
-    """At rest a confounder has no pull, so V(g) + V(y') <= -2b: one side of |V(g) + V(y')| <= delta_2, at every size.
-
-    The other side is what the leaky branch of Assumption B.2 is for. Without it nothing lifts a confounder that was
-    pulled below zero while V(g) was larger, as where two neurons share a pair or where steps are small.
+    The theorems hold with probability 1 - o(1): a near tie at the start leaves a pair to two neurons.
     """
-    rows = table(config, seed)
-    verdicts = {
-        "ratio away from 1": Verdict.at_most(max(abs(found["ratio"] - 1) for found in rows), 0.01),
-        "confounder over B": Verdict.at_most(max(found["uncancelled/B"] for found in rows), 0.02),
-        "learned": learned(config, rows),
-    }
-    off = max(found["cancellation/B"] for found in rows)
-    below = off > 0.02 and verdicts["confounder over B"].status == "holds"
-    note = f"confounders end as far as {off:.2g} B below zero, where this activation has no slope" if below else ""
-    missing = simply_transitive(config.group) + enough_neurons(config) + at_rest(config, seed)
-    return under(missing, with_table(verdicts, rows, note))
+    draws = [seen(config, DRAWS * seed + i) for i in range(DRAWS)]
+    alone = [one for one in draws if one.shape.share.min() > 0.99]
+    yield at_least("draws in which each pair has one neuron", len(alone) / DRAWS, 0.75)
+    for place, one in enumerate(draws):
+        yield from at_rest(config, one)
+        yield equal(f"accuracy, draw {place}", float(one.token.accuracy(one.end())), 1.0)
+        yield row(table(config, one))
+    action, value = predicted(config)
+    for place, one in enumerate(alone):
+        of_action, of_value = one.won()
+        yield equal(f"neurons that win, draw {place}", int(one.shape.distinct()), config.group.values**2)
+        yield equal(f"V(g) of the winners, draw {place}", of_action, action, CLOSE)
+        yield equal(f"V(y) of the winners, draw {place}", of_value, value, CLOSE)
+        found, expected = (confounders(config, *pair) for pair in ((of_action, of_value), (action, value)))
+        yield equal(f"median confounder (part B), draw {place}", found, expected, 0.25)
+        others = one.V[-1].copy()
+        j, y = np.indices(one.winner.shape)
+        others[j, one.winner, y] = -np.inf
+        yield at_most(f"V_psi of all other neurons / mu (part D), draw {place}", others.max() / config.bias, 2.0)
 
 
-@LEDGER.theory(
+END = (features.learned, features.magnitudes, models.feature_ratio, models.feature_scale, ffn.ValueToken.logits)
+
+LEDGER.family(
+    features_at_the_end,
+    {
+        "thmB1": {
+            "statement": ("Theorem B.1", "Eq. (17)", "Definition B.4"),
+            "says": r"simply transitive: one neuron per pair, $V(g) = V(y)$, $V(g') = V(y') = -V(g)$, all confounders"
+            r" cancel, within 0.3 %; $V = B$ up to the activation's offset (`thmB1-scale`)",
+            "hypotheses": both(assumption_4_1, regime),
+            "cases": FREE,
+            "aliases": ("eq17",),
+        },
+        "thmC1": {
+            "statement": ("Theorem C.1", "Eq. (18)", "Definition C.6"),
+            "says": r"transitive, not free: one neuron per $(j, y)$, $V(g) = C V(y)$ with"
+            r" $C = (1 + n_G(n_Y-1)/n_Y)/(n_Y-1 + n_G/n_Y)$, confounders cancel, within 0.3 %",
+            "hypotheses": both(assumption_c1, regime),
+            "cases": FIBERS,
+            "aliases": ("eq18",),
+        },
+        "thmC1-general": {
+            "statement": "Theorem C.1",
+            "says": r"the same for $S_4$ and for $D_4$, which is no symmetric group",
+            "hypotheses": both(assumption_c1, regime),
+            "cases": (
+                dataclasses.replace(FIBERS, action="S4", neurons=12, steps=150_000, points=100),
+                dataclasses.replace(FIBERS, action="D4", neurons=12, steps=150_000, points=100),
+            ),
+            "tier": "minutes",
+        },
+    },
+    form="bound",
+    of=END,
+)
+
+
+@LEDGER.exact(
     "thmB1-scale",
-    kind="identity",
-    says="corrected: a pair carried by one neuron ends at V = B + rho (1 - 1/q) - b, the sReLU's offset above B",
-    cases=Trained(),
+    statement="Theorem B.1",
+    says=r"corrected: a pair carried by one neuron ends at $V = B + \rho(1 - (k+1)/q) - b$, where $k$ other neurons of"
+    r" the class rest on the flat branch $\rho/q$ of Definition 3.4; at $V = B + \rho(1 - 1/q) - b$ up to $O(w)$ under"
+    " Assumption B.2, and in our networks",
+    of=(models.feature_scale, activation.smooth_relu_printed),
+    hypotheses=both(assumption_4_1, lambda config: {"sigma_0 log d <= rho/40": config.bias <= config.network.rho / 40}),
+    cases=(FREE, *(dataclasses.replace(FREE, activation=name) for name in ("definition", "flat"))),
 )
-def offset_of_the_features(config: Trained, seed: int) -> Verdict:
-    clip = models.logit_clip(config.vocabulary, config.network.clip_factor)
-    bias = config.sigma0 * clip / config.network.clip_factor
-    height = float(models.feature_scale(clip, config.network.rho, config.network.power, bias))
-    error, rows = 0.0, []
-    for one in every_seed(config, seed):
-        alone = one.shape.share > 0.999
-        V = (one.shape.action + one.shape.value)[alone] / 2
-        rows.append({"neurons alone": int(alone.sum()), "V/B": float(V.mean() / clip), "B'/B": height / clip})
-        error = max(error, float(np.abs(V / height - 1).max(initial=0.0)))
-    # the clip stops a pair within one step of rate
-    return Verdict.at_most(error, 2 * config.rate / height, details=tuple(rows))
+def offset_of_the_features(config: Trained, seed: int):
+    one = seen(config, seed)
+    _, height = one.won()
+    V = one.of_winners(one.V)[-1]
+    yield from at_rest(config, one)
+    yield at_least("V_psi, less than a step below", V, config.height - config.learning_rate)
+    yield at_most("V_psi, at most three steps above", V, config.height + 3 * config.learning_rate)
+    # F of a class at that height, one winner active and the others at the negative end
+    resting = np.full(config.group.values - 1, -config.clip)
+    Lambda = np.concatenate([[config.height + config.bias], resting])
+    F = float(np.sum(one.token.activation(Lambda, config.network.rho, config.network.power)))
+    yield equal("F at that height", F, config.clip, 1e-5 if config.activation == "leaky" else 1e-12)
+    offset = (config.height - config.clip) / config.clip
+    yield row({"activation": config.activation, "V/B": float(V.mean() / config.clip), "predicted": 1 + offset})
+    yield row({"largest V(y)/B": float(height.max() / config.clip)})
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "thmB1-flow",
-    kind="convergence",
-    says="beyond the paper: with steps small against sigma0 exactly one neuron carries each pair (share > .99)",
-    cases=(Resolved(), Resolved(action="S3", steps=30_000)),
-    tier="minutes",
+    statement="ours",
+    says=r"from a start of $10^{-4}$ and with the flat activation exactly one neuron carries each pair (share above"
+    r" 0.99), and no confounder ends above zero; those that were pulled below stay there",
+    of=(ffn.ValueToken.logits, ffn.emergence),
+    hypotheses=both(transitive_group, small_start),
+    cases=(SMALL, dataclasses.replace(SMALL, action="S3", steps=30_000)),
+    seeds=2,
 )
-def one_neuron_a_pair(config: Resolved, seed: int) -> Verdict:
-    rows = table(config, seed)
-    note = "confounders end at or below zero and stay there: this activation has no gradient on the negative side"
-    verdicts = {
-        "least share": Verdict.at_least(min(found["least share"] for found in rows), 0.99),
-        "learned": learned(config, rows),
-    }
-    missing = transitive(config.group) + enough_neurons(config) + at_rest(config, seed) + small_steps(config)
-    return under(missing, with_table(verdicts, rows, note))
+def one_neuron_per_pair(config: Resolved, seed: int):
+    one = seen(config, seed)
+    yield from at_rest(config, one)
+    yield at_least("least share", one.shape.share.min(), 0.99)
+    yield equal("neurons that win", int(one.shape.distinct()), config.group.values**2)
+    pairs = 2 * np.asarray(one.end().pairs())
+    confounders = np.where(np.asarray(one.token.fibers)[:, None], -np.inf, pairs).max()
+    yield at_most("largest confounder / B", confounders / config.clip, 1e-3)
+    yield at_least("largest |confounder| / B", one.shape.cancellation.max() / config.clip, 0.02)
+    yield row(table(config, one))
 
 
-@LEDGER.theory(
-    "thmC1",
-    kind="convergence",
-    says="symmetric: one neuron for each (j, y) and V(g) = C V(y), C = (1 + nG(nY-1)/nY)/(nY-1 + nG/nY), within 3 %",
-    cases=(S3, S4),
-    aliases=("eq18",),
-)
-def symmetric_features(config: Trained, seed: int) -> Verdict:
-    return _ratio_verdict(config, seed)
-
-
-def _ratio_verdict(config: Trained, seed: int) -> Verdict:
-    rows = table(config, seed)
-    C = models.feature_ratio(config.group.actions, config.group.values)
-    error = Verdict.at_most(ratio_error(config, rows), 0.03)
-    verdict = with_table({"ratio over C less 1": error, "learned": learned(config, rows)}, rows, f"C = {C:.4f}")
-    return under(transitive_not_free(config.group) + enough_neurons(config) + at_rest(config, seed), verdict)
-
-
-@LEDGER.theory(
-    "thmC1-general",
-    kind="convergence",
-    says="the same for any transitive action that is not free: A_4, D_4, D_5",
-    cases=(
-        Trained(action="A4", neurons=12, rate=0.04),
-        Trained(action="D4", neurons=12, rate=0.04),
-        Trained(action="D5", neurons=16, rate=0.04, steps=30_000),
-    ),
-    tier="minutes",
-)
-def transitive_features(config: Trained, seed: int) -> Verdict:
-    return _ratio_verdict(config, seed)
-
-
-@LEDGER.theory(
+@LEDGER.reported(
     "thmC1-printed",
-    kind="asymptotic",
-    says="eq. (18) as printed: V(g) = 2B, V(y) = 2B/nY; their sum must be 2B(1 + 1/nY) where V(phi) = B allows 2B",
-    cases=(S3, S4),
+    statement="Eq. (18)",
+    says=r"eq. (18) of the overview, $V(g) \approx 2B$ and $V(y) \approx 2B/n_Y$, is the limit of large $n_Y$: the"
+    r" ratio $C$ of Theorem C.1 over $n_Y$, measured and for larger $S_n$",
+    of=(features.magnitudes_printed,),
+    hypotheses=both(assumption_c1, regime),
+    cases=FIBERS,
 )
-def printed_magnitudes(config: Trained, seed: int) -> Verdict:
-    """Compared with the measured split of V(g) + V(y): 2C/(1+C) against 2/(1 + 1/nY) of it."""
-    rows, values = table(config, seed), config.group.values
-    C = models.feature_ratio(config.group.actions, values)
-    g, y = features.magnitudes_printed(values, 1.0)
-    alpha, beta = features.magnitudes(config.group, 1.0)
-    shown = [{"printed V(g)/B": g, "printed V(y)/B": y, "ours V(g)/B'": alpha, "ours V(y)/B'": beta}]
-    measured = float(np.mean([found["ratio"] for found in rows]))
-    verdict = Verdict.at_most(abs(measured / values - 1), 0.03, otherwise="refuted")
-    note = f"measured V(g)/V(y) = {measured:.4f}; printed nY = {values}; Theorem C.1 gives C = {C:.4f}"
-    return dataclasses.replace(verdict, note=note, details=(*shown, *rows))
+def printed_magnitudes(config: Trained, seed: int):
+    one = seen(config, seed)
+    yield measured("V(g)/V(y) over nY", float(one.shape.ratio()) / config.group.values)
+    for n, size in ((3, 6), (4, 24), (5, 120), (6, 720), (10, 3_628_800)):
+        g, y = features.magnitudes_printed(n, 1.0)
+        yield row({"S_n": n, "C/nY": models.feature_ratio(size, n) / n, "printed V(g)/B": g, "printed V(y)/B": y})
 
 
-@LEDGER.theory(
-    "lemC7",
-    kind="bound",
-    says="whatever is left uncancelled, |V(g) - C V(y)| <= (((nY-1) + (nG-F)) delta + |s0|)/(F + nY - 1), F = nG/nY",
-    cases=(S3, S4),
+def bounded_imbalance(config: Trained, seed: int):
+    """Exact: the conserved sum and the residuals leave V(g) and V(y) no other freedom; attained at the worst signs."""
+    group, one = config.group, seen(config, seed)
+    C = models.feature_ratio(group.actions, group.values)
+    of_action, of_value = one.won()
+    own = np.einsum("jyy->jy", of_value)
+    on = (of_action * group.fibers).sum(axis=2) / group.fibers.sum(axis=2)
+    kept = np.take_along_axis(np.asarray(one.moment(0).conserved()), one.winner, axis=1)
+    yield at_most("|V(g) - C V(y)|", np.abs(on - C * own), features.imbalance(group, one.shape.cancellation, kept))
+    # the worst case: every residual as large as it may be, and of the sign that adds up
+    delta, beta = 0.1, 1.0
+    fiber = group.actions / group.values
+    g_off, alpha = -beta - delta, 0.0
+    alpha = (beta - (group.actions - fiber) * g_off + (group.values - 1) * delta) / (fiber + group.values - 1)
+    sums = fiber * alpha + (group.actions - fiber) * g_off, beta + (group.values - 1) * (delta - alpha)
+    yield equal("both sums in the worst case", sums[0], sums[1])
+    yield equal("|V(g) - C V(y)| in the worst case", abs(alpha - C * beta), features.imbalance(group, delta, 0.0))
+
+
+LEDGER.family(
+    bounded_imbalance,
+    {
+        "lemB7": {
+            "statement": "Lemma B.7",
+            "says": r"where confounders are within $\delta$ of cancelling, $|V(g) - V(y)| \le"
+            r" ((2 n_Y - 2)\delta + |s_0|)/n_Y$ with the conserved sum $s_0$; attained",
+            "hypotheses": both(assumption_4_1, regime),
+            "cases": FREE,
+        },
+        "lemC7": {
+            "statement": "Lemma C.7",
+            "says": r"the same with fibers: $|V(g) - C V(y)| \le (((n_Y-1) + (n_G-F))\delta + |s_0|)/(F + n_Y - 1)$,"
+            r" $F = n_G/n_Y$; attained",
+            "hypotheses": both(assumption_c1, regime),
+            "cases": FIBERS,
+        },
+    },
+    form="bound",
+    of=(features.imbalance, models.feature_ratio),
+    seeds=3,
 )
-def symmetry_of_features(config: Trained, seed: int) -> Verdict:
-    """Exact: the conserved sum s0 and the residuals delta leave V(g) and V(y) no other freedom."""
-    actions, values = config.group.actions, config.group.values
-    fiber, C = actions / values, models.feature_ratio(actions, values)
-    worst, rows = 0.0, []
-    for i, one in enumerate(every_seed(config, seed)):
-        start = np.asarray(one.moment(0).conserved())
-        kept = np.abs(np.take_along_axis(start, one.winner, axis=1))
-        delta = one.shape.cancellation
-        bound = (((values - 1) + (actions - fiber)) * delta + kept) / (fiber + values - 1)
-        error = np.abs(one.shape.action - C * one.shape.value)
-        worst = max(worst, float((error / bound).max()))
-        rows.append({"seed": seed + i, "|V(g) - C V(y)|": float(error.max()), "bound there": float(bound.max())})
-    return under(transitive(config.group), Verdict.at_most(worst, 1.0, details=tuple(rows)))
 
 
-# --- the conserved sum ------------------------------------------------------------------------------------------------
-
-
-def drift(config: Trained, seed: int) -> Verdict:
-    """The largest change of sum_g V(g) - sum_y V(y) of any neuron at any kept moment."""
-    largest = 0.0
-    for one in every_seed(config, seed):
-        rows = one.history.features
-        sums = np.asarray(rows.action.sum(-1) - rows.value.sum(-1))
-        largest = max(largest, float(np.abs(sums - sums[0]).max()))
-    return Verdict.at_most(largest, 1e-10, note=f"{config.steps} steps")
-
-
-@LEDGER.theory(
-    "lemB7",
-    kind="identity",
-    says="every neuron conserves sum_g V(g) - sum_y V(y) (to 1e-10 over all steps), so V(g) = V(y) where all cancels",
-    cases=Trained(),
-)
-def conserved_when_free(config: Trained, seed: int) -> Verdict:
-    return drift(config, seed)
-
-
-@LEDGER.theory(
+@LEDGER.exact(
     "lemC7-cons",
-    kind="identity",
-    says="the same sum is conserved for every action, whatever the step size",
-    cases=(S3, S4, Resolved(action="S3", steps=30_000, seeds=1)),
+    statement=("Lemma C.7", "Lemma B.7"),
+    says=r"every neuron conserves $\sum_g V(g) - \sum_y V(y)$, whatever the action, the activation and the steps",
+    of=(ffn.Features.pairs, ffn.Features.conserved),
+    cases=(FREE, FIBERS, SMALL),
+    seeds=3,
 )
-def conserved(config: Trained, seed: int) -> Verdict:
-    return drift(config, seed)
+def conserved(config: Trained, seed: int):
+    rows = seen(config, seed).history.features
+    kept = np.asarray(jax.vmap(lambda one: one.conserved())(rows))
+    sums = np.asarray(rows.action.sum(-1) - rows.value.sum(-1))
+    yield equal("the sum", kept, sums)
+    largest = float(np.abs(np.asarray(rows.action)).max())
+    yield at_most("drift of the sum over the largest feature", np.abs(sums - sums[0]) / largest, 1e-10)
+    yield at_least("while features move by", np.abs(np.asarray(rows.action[-1] - rows.action[0])).max(), 1.0)
 
 
 # --- who wins ---------------------------------------------------------------------------------------------------------
 
 
-def predicted_winners(config: Trained, seed: int) -> Verdict:
-    """How many (j, y) are won by the neuron that the greedy order on the initial V_psi names."""
-    rows, total = [], config.group.values**2
-    for i, one in enumerate(every_seed(config, seed)):
-        right = int((phases.curriculum(one.V[0]) == one.winner).sum())
-        rows.append({"seed": seed + i, "sigma0": config.sigma0, "predicted": right, "of": total})
-    return Verdict.at_least(min(found["predicted"] for found in rows) / total, 1.0, details=tuple(rows))
+def won_as_predicted(config: Trained, seed: int) -> float:
+    """The share of (j, y) that are won by the neuron that the greedy order on the initial V_psi names."""
+    one = seen(config, seed)
+    return float((phases.curriculum(one.V[0]) == one.winner).mean())
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "defB3-curriculum",
-    kind="convergence",
-    says="simply transitive, small steps: the greedy order on the initial V names the winning neuron of every pair",
-    cases=Resolved(seeds=3),
+    statement="Definition B.3",
+    says="simply transitive, small start and small steps: the greedy order on the initial $V$ names the winning neuron"
+    " of every pair",
+    of=(phases.curriculum, ffn.emergence),
+    hypotheses=both(assumption_4_1, small_start),
+    cases=SMALL,
+    seeds=3,
 )
-def order_names_the_winners(config: Resolved, seed: int) -> Verdict:
-    """At sigma0 = 1e-2 most are still named, at the paper's d^-1/2 few: `--sigma0 1e-4,1e-2,0.0625` shows it.
+def order_names_the_winners(config: Resolved, seed: int):
+    yield from at_rest(config, seen(config, seed))
+    yield at_least("pairs won by the neuron that was named", won_as_predicted(config, seed), 1.0)
+    token, begin = begun(config, seed)
+    V = np.zeros((config.group.values, config.neurons, config.group.values))
+    for g, y in np.ndindex(*config.group.table.shape):  # free: one action takes y to j
+        j = config.group.table[g, y]
+        V[j, :, y] = (np.asarray(begin.action)[j, :, g] + np.asarray(begin.value)[j, :, y]) / 2
+    yield equal("V_psi at the start", ffn.emergence(begin, token.fibers), V)
 
-    The order is that of the flow. Steps of .02 from a start of 1e-4 (`--scale largest`) let V(g) and V(y) of a neuron
-    jump by what all their pairs add up to, and name all winners at C_3 to C_5 only.
-    """
-    missing = simply_transitive(config.group) + enough_neurons(config) + _small(config)
-    return under(missing + small_steps(config) + at_rest(config, seed), predicted_winners(config, seed))
 
-
-@LEDGER.theory(
+@LEDGER.reported(
     "defC4-curriculum",
-    kind="convergence",
-    says="symmetric: the greedy order on the fiber means of the initial V names the winners (share reported)",
-    cases=(S3, S4),
+    statement="Definition C.4",
+    says="not free: the share of pairs that the greedy order on the fiber means of the initial $V$ names",
+    of=(phases.curriculum,),
+    hypotheses=both(assumption_c1, small_start),
+    cases=(dataclasses.replace(SMALL, action="S3", steps=30_000), FIBERS),
+    seeds=2,
 )
-def order_on_fibers(config: Trained, seed: int) -> Verdict:
-    found = predicted_winners(config, seed)
-    note = "two fibers whose means differ by less than their spread may swap: no pass line at these sizes"
-    missing = transitive(config.group) + enough_neurons(config) + _small(config)
-    return Verdict.reported(found.measured or 0.0, details=found.details, note=note, hypotheses=missing)
+def order_on_fibers(config: Trained, seed: int):
+    yield measured("pairs won by the neuron that was named", won_as_predicted(config, seed))
+    yield note("two fibers whose means differ by less than their spread may swap: no pass line at these sizes")
 
 
-def _small(config: Trained) -> tuple[str, ...]:
-    """The asymptotic regime sets sigma0 log d far below rho."""
-    start = config.sigma0 * np.log(config.vocabulary)
-    return () if start <= 0.01 * config.network.rho else (
-        f"sigma0 log d={start:.3g} must be far below rho={config.network.rho:g}",
-    )  # fmt: skip
+@LEDGER.exact(
+    "defB5-gamma",
+    statement=("Definition B.5", "Definition C.7", "Eq. (31)"),
+    says=r"minus the gradients of $V(g)$ and $V(y)$ on all pairs are half the sums of $\Gamma^+$ less $\Gamma^-$, with"
+    r" the clip's $1\{F<B\}$, under every activation",
+    of=(phases.gamma,),
+    cases=(FREE, FIBERS, dataclasses.replace(FREE, activation="definition")),
+)
+def gradients_split_into_push_and_pull(config: Trained, seed: int):
+    one, group = seen(config, seed), config.group
+    middle = len(one.V) // 2
+    split = jax.jit(lambda now: (phases.gamma(one.token, now), jax.grad(one.token.loss)(now)))
+    for name, place in (("at the start", 0), ("halfway", middle), ("later", middle + middle // 4)):
+        now = one.moment(place)
+        parts, gradient = split(now)
+        push, pull = np.asarray(parts.push), np.asarray(parts.pull)
+        yield equal(f"gradient of V(y) {name}", -np.asarray(gradient.value), (push - pull.sum(axis=2)) / 2, 1e-10)
+        if group.free:  # then each action has one value that it takes to j
+            source = np.array([[np.flatnonzero(row_ == j)[0] for row_ in group.table] for j in range(group.values)])
+            by_action = np.take_along_axis(push, np.broadcast_to(source[:, None], pull.shape[:3]), axis=2)
+            found = -np.asarray(gradient.action)
+            yield equal(f"gradient of V(g) {name}", found, (by_action - pull.sum(axis=3)) / 2, 1e-10)
+    own = np.broadcast_to(np.asarray(one.token.fibers)[:, None], pull.shape)
+    yield true("pulls are zero on own pairs", not pull[own].any())

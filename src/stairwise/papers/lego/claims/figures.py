@@ -3,30 +3,23 @@
 Everything is judged over seeds, with a 95 % bootstrap interval where two actions are compared.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import at_least, at_most, measured, note, row
+from stairwise.lab.contract.plots import grouped
 from stairwise.papers.lego.claims.ledger import LEDGER
 
 APART = 0.05  # two actions, or two stages, differ: by at least this in mean exact match, beyond the interval
 PROBE = 8  # in units of the training length: where actions and stages are compared
 FAR = 32  # in the same units: L = 160 after training at 5
 SOLVED = 0.9  # exact match from which a length counts as solved
-NO = {"otherwise": "not-reproduced"}
-
-
-def groups(records: Sequence[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    from stairwise.papers.lego.figures.common import grouped
-
-    return grouped(records, by)
 
 
 def _protocols(records: Sequence[Any]) -> dict[str, list[Any]]:
     from stairwise.papers.lego.figures.common import protocol
 
-    return groups(records, lambda record: protocol(record.config))
+    return grouped(records, lambda record: protocol(record.config))
 
 
 def _compared(records: Sequence[Any], length: int, step: int | None = None, **more: Any) -> dict[str, Any]:
@@ -48,102 +41,134 @@ def _median(records: Sequence[Any], name: str) -> float:
 # --- Figure 1a --------------------------------------------------------------------------------------------------------
 
 
+def far_enough(config: Any) -> dict[str, bool]:
+    """The caption speaks of L = 160 after training at 5."""
+    trained = getattr(config, "base", config)
+    return {"tested at 32 times the training length": max(trained.test_lengths) >= FAR * trained.task.length}
+
+
+def probed(config: Any) -> dict[str, bool]:
+    trained = getattr(config, "base", config)
+    return {"tested at 8 times the training length": PROBE * trained.task.length in trained.test_lengths}
+
+
+def _reach(records: Sequence[Any]) -> list[dict[str, Any]]:
+    """Exact match at the longest length, by protocol, of the free action and of the other."""
+    import numpy as np
+
+    longest, rows = max(records[0].config.test_lengths), []
+    for name, chosen in _protocols(records).items():
+        found: dict[str, Any] = {"protocol": name, "L": longest}
+        for kind, free in (("cyclic", True), ("symmetric", False)):
+            runs = [record for record in chosen if record.config.task.group.free == free]
+            values = [record.final(f"exact {longest}") for record in runs]
+            if values:
+                spread = {f"{kind} lowest": min(values), f"{kind} highest": max(values)}
+                found |= {kind: float(np.median(values)), "seeds": len(values), **spread}
+        rows.append(found)
+    return rows
+
+
 @LEDGER.empirical(
     "fig1a",
     experiment="length",
-    says="trained at L, the cyclic action beats the symmetric one at 8L by .05 in exact match, beyond the interval",
+    statement=("Figure 1a", "Section 7"),
+    says=r"under one protocol both: trained at $L$, the cyclic action is near-perfect at $32L$ (median 0.9 or more) and"
+    r" the symmetric one is not (median 0.5 or less); the first protocol decides, on a GPU the paper's",
+    hypotheses=far_enough,
 )
-def cyclic_beats_symmetric(records: Sequence[Any]) -> Verdict:
+def cyclic_reaches_and_symmetric_does_not(records: Sequence[Any]):
+    rows = _reach(records)
+    first = rows[0]
+    yield at_least(f"cyclic at L={first['L']}, {first['protocol']}", first.get("cyclic", 0.0), SOLVED)
+    yield at_most(f"symmetric at L={first['L']}, {first['protocol']}", first.get("symmetric", 1.0), 0.5)
+    both = [one["protocol"] for one in rows if one.get("cyclic", 0) >= SOLVED and one.get("symmetric", 1) <= 0.5]
+    yield note(f"both are true under: {', '.join(both) or 'no protocol'}")
+    for one in rows:
+        yield row(one)
+
+
+@LEDGER.empirical(
+    "fig1a-separation",
+    experiment="length",
+    statement="Figure 1a",
+    says=r"trained at $L$, the cyclic action beats the symmetric one at $8L$ by 0.05 in exact match, beyond the"
+    " interval; the first protocol decides",
+    hypotheses=probed,
+)
+def cyclic_beats_symmetric(records: Sequence[Any]):
     """The first protocol (on a GPU the paper's) decides; the others say where the separation vanishes."""
-    protocols = _protocols(records)
-    config = records[0].config
-    probe = PROBE * config.task.length
+    protocols, config = _protocols(records), records[0].config
     lengths = [length for length in config.test_lengths if length > config.task.length]
     rows = [_compared(chosen, L, protocol=name) for name, chosen in protocols.items() for L in lengths]
+    judged = [one for one in rows if one["L"] == PROBE * config.task.length]
+    for one in judged[:1]:
+        yield at_least(f"difference at L={one['L']}, {one['protocol']}", one["difference"], APART)
+        yield at_least(f"low end of its interval, {one['protocol']}", one["low"], 0.0)
+    for one in judged[1:]:
+        yield note(f"{one['protocol']}: {one['ahead']} ahead")
+    for one in rows:
+        yield row(one)
     for name, chosen in protocols.items():
-        losses = groups(chosen, lambda record: record.config.task.action)
-        rows.append(
-            {"protocol": name} | {f"median loss {action}": _median(runs, "loss") for action, runs in losses.items()}
-        )
-    judged = [row for row in rows if row.get("L") == probe]
-    if not judged:
-        return Verdict.reported(0.0, details=tuple(rows), note=f"test_lengths has no {probe}: nothing to judge")
-    deciding, others = judged[0], [f"{row['protocol']}: {row['ahead']} ahead" for row in judged[1:]]
-    note = f"at L={probe}, {deciding['protocol']}: {deciding['difference']:.3f}"
-    note += f" [{deciding['low']:.3f}, {deciding['high']:.3f}]" + "".join(f"; {other}" for other in others)
-    verdict = Verdict.at_least(deciding["difference"], APART, details=tuple(rows), note=note, **NO)
-    if verdict.status == "holds" and deciding["low"] <= 0:
-        return replace(verdict, status="not-reproduced", margin=None, note=f"{note}; interval holds 0")
-    return verdict
-
-
-def _reach(records: Sequence[Any], free: bool) -> tuple[list[dict[str, Any]], int]:
-    """Exact match at the longest length by protocol, of the free action or of the other; medians, all seeds."""
-    import numpy as np
-
-    longest = max(records[0].config.test_lengths)
-    rows = []
-    for name, chosen in _protocols(records).items():
-        runs = [record for record in chosen if record.config.task.group.free == free]
-        values = [record.final(f"exact {longest}") for record in runs]
-        if values:
-            row: dict[str, Any] = {"protocol": name, "action": runs[0].config.task.action, "L": longest}
-            rows.append({**row, "median": float(np.median(values)), "lowest": min(values), "highest": max(values)})
-    return rows, longest
-
-
-def _too_short(rows: list[dict[str, Any]], longest: int, trained: int) -> Verdict | None:
-    if longest >= FAR * trained and rows:
-        return None
-    best = max((row["median"] for row in rows), default=0.0)
-    return Verdict.reported(best, details=tuple(rows), note=f"L={longest} is less than {FAR} times L={trained}")
+        losses = grouped(chosen, lambda record: record.config.task.action)
+        medians = {f"median loss {action}": _median(runs, "loss") for action, runs in losses.items()}
+        yield row({"protocol": name} | medians)
 
 
 @LEDGER.empirical(
     "fig1a-reach",
     experiment="length",
-    says="under some protocol the cyclic action, trained at L, is near-perfect at 32L: median exact match .9 or more",
+    statement="Figure 1a",
+    says=r"under some protocol the cyclic action, trained at $L$, is near-perfect at $32L$: its median is 0.9 or more",
+    hypotheses=far_enough,
 )
-def cyclic_reaches_far(records: Sequence[Any]) -> Verdict:
-    rows, longest = _reach(records, free=True)
-    short = _too_short(rows, longest, records[0].config.task.length)
-    return short or Verdict.at_least(max(row["median"] for row in rows), SOLVED, details=tuple(rows), **NO)
+def cyclic_reaches_far(records: Sequence[Any]):
+    rows = _reach(records)
+    yield at_least("best median of the cyclic action", max(one.get("cyclic", 0.0) for one in rows), SOLVED)
+    for one in rows:
+        yield row(one)
 
 
 @LEDGER.empirical(
     "fig1a-constant",
     experiment="length",
-    says="under no protocol does the symmetric action, trained at L without self-training, reach 32L: medians below .5",
+    statement="Figure 1a",
+    says=r"under no protocol does the symmetric action, trained at $L$ without self-training, reach $32L$: medians at"
+    " most 0.5",
+    hypotheses=far_enough,
 )
-def symmetric_stays_near(records: Sequence[Any]) -> Verdict:
-    rows, longest = _reach(records, free=False)
-    short = _too_short(rows, longest, records[0].config.task.length)
-    return short or Verdict.at_most(max(row["median"] for row in rows), 0.5, details=tuple(rows), **NO)
+def symmetric_stays_near(records: Sequence[Any]):
+    rows = _reach(records)
+    yield at_most("best median of the symmetric action", max(one.get("symmetric", 0.0) for one in rows), 0.5)
+    for one in rows:
+        yield row(one)
 
 
 @LEDGER.empirical(
     "fig1a-map",
     experiment="map",
-    says="where cyclic and symmetric actions separate: pool size x steps x norm, each cell with its interval",
+    statement="Figure 1a",
+    says="where cyclic and symmetric actions separate: pool size, steps and norm, each cell with its interval; measured"
+    " is the share of cells that could show a difference in which the cyclic action is ahead",
 )
-def the_separation_depends_on_training(records: Sequence[Any]) -> Verdict:
-    """Measured: of the cells where a difference could show, the share in which the cyclic action is ahead."""
+def the_separation_depends_on_training(records: Sequence[Any]):
     config = records[0].config
     lengths = [length for length in config.test_lengths if length > config.task.length]
     steps = [int(step) for step in records[0].series("loss")[0]]
-    cells = groups(records, lambda record: (record.config.lessons.pool, record.config.model.norm))
+    cells = grouped(records, lambda record: (record.config.samples, record.config.model.norm))
     rows = [
         _compared(chosen, length, step, sentences=pool or "fresh", norm=norm, steps=step)
         for (pool, norm), chosen in cells.items()
         for length in lengths
         for step in steps
     ]
-    seen = [row for row in rows if row["informative"]]
-    ahead = [row["ahead"] for row in seen]
+    ahead = [one["ahead"] for one in rows if one["informative"]]
     counts = ", ".join(f"{who} ahead in {ahead.count(who)}" for who in dict.fromkeys(ahead))
-    note = f"{len(seen)} of {len(rows)} cells could show a difference: {counts or 'none'}"
     cyclic = next((r.config.task.action for r in records if r.config.task.group.free), "")
-    return Verdict.reported(ahead.count(cyclic) / max(1, len(seen)), details=tuple(rows), note=note)
+    yield measured("share of cells in which the cyclic action is ahead", ahead.count(cyclic) / max(1, len(ahead)))
+    yield note(f"{len(ahead)} of {len(rows)} cells could show a difference: {counts or 'none'}")
+    for one in rows:
+        yield row(one)
 
 
 # --- Figure 1b --------------------------------------------------------------------------------------------------------
@@ -152,9 +177,12 @@ def the_separation_depends_on_training(records: Sequence[Any]) -> Verdict:
 @LEDGER.empirical(
     "fig1b",
     experiment="self-training",
-    says="no stage of self-training lowers the mean exact match over lengths by > .02; all together add .05 at 8L",
+    statement="Figure 1b",
+    says=r"no stage of self-training lowers the mean exact match over lengths by more than 0.02; all together add 0.05"
+    r" at $8L$",
+    hypotheses=probed,
 )
-def self_training_moves_the_curve(records: Sequence[Any]) -> Verdict:
+def self_training_moves_the_curve(records: Sequence[Any]):
     import numpy as np
 
     from stairwise.papers.lego.cells import difference
@@ -163,41 +191,35 @@ def self_training_moves_the_curve(records: Sequence[Any]) -> Verdict:
     base = config.base
     names = [f"L={length}" for length in (base.task.length, *config.lengths)]
     probe = PROBE * base.task.length
-    probe = probe if probe in base.test_lengths else max(base.test_lengths)
     found = np.array([[[r.final(f"exact {L}", s) for L in base.test_lengths] for s in names] for r in records])
-    rows = []
+    yield at_most("largest loss of any stage", -float(np.diff(found.mean(axis=2), axis=1).min()), 0.02)
+    if probe in base.test_lengths:
+        at = base.test_lengths.index(probe)
+        gain = difference(found[:, -1, at], found[:, 0, at])
+        yield at_least(f"gain at L={probe}", gain.value, APART)
+        yield note(f"gain at L={probe}: {gain}")
     for place, name in enumerate(names):
-        row: dict[str, Any] = {"after": name}
+        shown: dict[str, Any] = {"after": name}
         if place:
             labels = [[record.final(f"label {kind}", name) for record in records] for kind in ("exact", "step")]
-            row |= {"own labels right": float(np.median(labels[0])), "own values right": float(np.median(labels[1]))}
+            shown |= {"own labels right": float(np.median(labels[0])), "own values right": float(np.median(labels[1]))}
         medians = np.median(found[:, place], axis=0)
-        rows.append(row | {f"median L={L}": float(value) for L, value in zip(base.test_lengths, medians, strict=True)})
-    worst = float(np.diff(found.mean(axis=2), axis=1).min())
-    at = base.test_lengths.index(probe)
-    gain = difference(found[:, -1, at], found[:, 0, at])
-    verdict = Verdict.worst(
-        {
-            "no stage harms": Verdict.at_most(-worst, 0.02, **NO),
-            f"gain at L={probe}": Verdict.at_least(gain.value, APART, note=f"gain at L={probe}: {gain}", **NO),
-        }
-    )
-    return replace(verdict, details=(*verdict.details, *rows))
+        yield row(shown | {f"median L={L}": float(v) for L, v in zip(base.test_lengths, medians, strict=True)})
 
 
 @LEDGER.empirical(
     "fig1b-reach",
     experiment="self-training",
-    says="after all stages the symmetric action is near-perfect at 32 times the first length: median .9 or more",
+    statement="Figure 1b",
+    says="after all stages the symmetric action is near-perfect at 32 times the first length: median 0.9 or more",
+    hypotheses=far_enough,
 )
-def self_training_reaches_far(records: Sequence[Any]) -> Verdict:
+def self_training_reaches_far(records: Sequence[Any]):
     import numpy as np
 
     config = records[0].config
     longest, stage = max(config.base.test_lengths), f"L={config.lengths[-1]}"
     values = [record.final(f"exact {longest}", stage) for record in records]
-    rows = [{"seed": record.seed, f"exact L={longest}": value} for record, value in zip(records, values, strict=True)]
-    if longest < FAR * config.base.task.length:
-        note = f"L={longest} is less than {FAR} times L={config.base.task.length}"
-        return Verdict.reported(float(np.median(values)), details=tuple(rows), note=note)
-    return Verdict.at_least(float(np.median(values)), SOLVED, details=tuple(rows), **NO)
+    yield at_least(f"median exact match at L={longest}", float(np.median(values)), SOLVED)
+    for record, value in zip(records, values, strict=True):
+        yield row({"seed": record.seed, f"exact L={longest}": value})

@@ -7,13 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import identical, under
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import equal, note
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
-from stairwise.papers.lego.claims.networks import task_of
-from stairwise.papers.lego.claims.sizes import few_weights, simply_transitive, transitive_not_free
+from stairwise.papers.lego.claims.networks import equals, task_of
+from stairwise.papers.lego.claims.sizes import assumption_4_1, assumption_c1, few_weights
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.theory import chains, exact, first_step, literal
 
@@ -77,57 +76,67 @@ def entries(config: FirstStep, seed: int, classes: str) -> dict[str, tuple[Any, 
     return pairs
 
 
-@LEDGER.theory(
-    "lemA1",
-    kind="identity",
-    says="T^1, token 4, variable classes: each slot's gradient, from how its token co-occurs with the class",
+def token_4(config: FirstStep, seed: int, *, classes: str):
+    yield from equals(entries(config, seed, classes))
+
+
+LEDGER.family(
+    token_4,
+    {
+        "lemA1": {
+            "statement": "Lemma A.1",
+            "says": r"on $\mathcal{T}^1$, token 4, variable classes: each slot's gradient, from how its token co-occurs"
+            " with the class",
+            "of": (first_step.variable_class,),
+            "given": {"classes": "variables"},
+        },
+        "lemA2": {
+            "statement": "Lemma A.2",
+            "says": r"on $\mathcal{T}^1$, token 4, classes that are no variables: only"
+            r" $-\frac12 E[\mathrm{logit}_j\, \mathrm{sReLU}' 1\{\text{token shown}\}]$",
+            "of": (first_step.other_class,),
+            "given": {"classes": "others"},
+        },
+    },
+    form="exact",
     cases=(FirstStep(), FirstStep(clip=1.0)),
+    seeds=3,
 )
-def gradients_of_the_variable_classes(config: FirstStep, seed: int) -> Verdict:
-    return identical(entries(config, seed, "variables"))
 
 
-@LEDGER.theory(
-    "lemA2",
-    kind="identity",
-    says="T^1, token 4, classes that are no variables: only -E logit_j sReLU' 1{token shown}/2",
-    cases=FirstStep(),
-)
-def gradients_of_the_other_classes(config: FirstStep, seed: int) -> Verdict:
-    return identical(entries(config, seed, "others"))
-
-
-def value_entries(config: FirstStep, seed: int) -> Verdict:
+def token_5(config: FirstStep, seed: int):
     """V(g) and V(y) of the value classes: (Gamma+ - Gamma-)/2."""
     task, network, sentences, found = listed(config, seed)
     seen = first_step.population(network, sentences, 5)
-    values, pairs = alphabets(task)[5], {}
+    values = alphabets(task)[5]
     for slot, name in ((2, "V(g)"), (5, "V(y)")):
         tokens = alphabets(task)[slot]
         parts = [[first_step.gain_and_loss(seen, j, slot, s) for j in values] for s in tokens]
         formula = np.array([[(gain - loss) / 2 for gain, loss in row] for row in parts])
-        pairs[name] = (found[slot - 1, tokens.start : tokens.stop, 4][:, list(values)], formula)
+        yield equal(f"gradient of {name}", found[slot - 1, tokens.start : tokens.stop, 4][:, list(values)], formula)
     variables = alphabets(task)[1]
     still = np.abs(found[0, variables.start : variables.stop, 4]).max()
-    note = f"slots 1, 3, 4 also have a gradient (up to {still:.2g} here); Assumption B.1 freezes them"
-    return identical(pairs, note=note)
+    yield note(f"slots 1, 3, 4 also have a gradient (up to {still:.2g} here); Assumption B.1 freezes them")
 
 
-@LEDGER.theory(
-    "factB1",
-    kind="identity",
-    says="T^1, token 5, simply transitive: dV(g), dV(y) = (Gamma+ - Gamma-)/2, one pair gains, the others lose",
-    cases=(FirstStep(Task("C3", 3, 1)), FirstStep(Task("C3", 3, 1), clip=1.0)),
+LEDGER.family(
+    token_5,
+    {
+        "factB1": {
+            "statement": "Fact B.1",
+            "says": r"on $\mathcal{T}^1$, token 5, simply transitive: minus the gradients of $V(g)$ and $V(y)$ are"
+            r" $(\Gamma^+ - \Gamma^-)/2$; one pair gains, the others lose",
+            "hypotheses": assumption_4_1,
+            "cases": (FirstStep(Task("C3", 3, 1)), FirstStep(Task("C3", 3, 1), clip=1.0)),
+        },
+        "factC2": {
+            "statement": "Fact C.2",
+            "says": r"on $\mathcal{T}^1$, token 5, transitive and not free: the same with fibers",
+            "hypotheses": assumption_c1,
+            "cases": FirstStep(Task("S3", 3, 1)),
+        },
+    },
+    form="exact",
+    of=(first_step.gain_and_loss,),
+    seeds=3,
 )
-def gradients_of_the_features(config: FirstStep, seed: int) -> Verdict:
-    return under(simply_transitive(config.task.group), value_entries(config, seed))
-
-
-@LEDGER.theory(
-    "factC2",
-    kind="identity",
-    says="T^1, token 5, transitive and not free: the same with fibers",
-    cases=FirstStep(Task("S3", 3, 1)),
-)
-def gradients_of_the_features_with_fibers(config: FirstStep, seed: int) -> Verdict:
-    return under(transitive_not_free(config.task.group), value_entries(config, seed))

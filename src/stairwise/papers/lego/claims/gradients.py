@@ -4,98 +4,121 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.checks import identical, under
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import equal, note
 from stairwise.papers.lego.claims.ledger import LEDGER
-from stairwise.papers.lego.claims.networks import Case, drawn
-from stairwise.papers.lego.claims.sizes import Drawn, long_enough, simply_transitive, transitive_not_free
+from stairwise.papers.lego.claims.networks import Case, drawn, equals, ideal
+from stairwise.papers.lego.claims.sizes import Drawn, Ideal, assumption_4_1, assumption_c1, long_enough
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.theory import gradients
 
 CLIPPED = 1.0  # a B that many of the random logits exceed
+SCORED = (gradients.xi, gradients.clause_weights, gradients.centred_clause_weights, gradients.scores)
 
 
-def all_steps(config: Drawn) -> tuple[int, ...]:
+def all_steps(config: Any) -> tuple[int, ...]:
     return tuple(range(1, config.task.length + 1))
 
 
-def weight_pairs(case: Case, clip: bool) -> dict[str, tuple[Any, Any]]:
+def weight_pairs(case: Case, clip: bool = True) -> dict[str, tuple[Any, Any]]:
     found = case.gradient.weights  # (slot, token, position, class, neuron)
     dense = np.moveaxis(found, (2, 3, 4), (0, 1, 2)).reshape(*found.shape[2:], -1)
-    return {"W": (dense, case.mean(lambda step: gradients.weights(step, clip)))}
+    return {"gradient of W": (dense, case.mean(lambda step: gradients.weights(step, clip)))}
 
 
-def score_pairs(case: Case, bias: float, clip: bool) -> dict[str, tuple[Any, Any]]:
+def score_pairs(case: Case, bias: float) -> dict[str, tuple[Any, Any]]:
     found = case.gradient.scores.blocks
-    by_xi = case.mean(lambda step: gradients.scores(step, gradients.clause_weights(step, clip)))
-    centred = case.mean(lambda step: gradients.scores(step, gradients.centred_clause_weights(step, bias, clip)))
-    return {"Q by Xi": (found, by_xi), "Q by <W,Z> - Lambda + b": (found, centred)}
+    by_xi = case.mean(lambda step: gradients.scores(step, gradients.clause_weights(step)))
+    centred = case.mean(lambda step: gradients.scores(step, gradients.centred_clause_weights(step, bias)))
+    return {"gradient of Q by Xi": (found, by_xi), "gradient of Q by <W,Z> - Lambda + b": (found, centred)}
 
 
-def clipped_share(case: Case) -> float:
-    """How many logits the clip holds."""
-    return float(np.mean([1 - step.unclipped.mean() for row in case.found for step in row]))
-
-
-@LEDGER.theory(
+@LEDGER.exact(
     "factA1",
-    kind="identity",
-    says="-dLoss/dW_ijr = E sum_l E_ij 1{F<B} sReLU'(Lambda_ijr) sum_k Attn_k Z_k, for all five tokens",
+    statement="Fact A.1",
+    says=r"with the clip's factor, $-\nabla_{W_{ijr}} \mathrm{Loss} = E \sum_\ell \mathcal{E}_{ij} 1\{F_{ij}<B\}"
+    r" \mathrm{sReLU}'(\Lambda_{ijr}) \sum_k \mathrm{Attn}_k Z_k$, for all five tokens",
+    of=(gradients.weights,),
     cases=(Drawn(), Drawn(clip=CLIPPED)),
+    seeds=3,
 )
-def the_gradient_of_the_weights(config: Drawn, seed: int) -> Verdict:
-    return identical(weight_pairs(drawn(config, seed, all_steps(config)), clip=True))
+def the_gradient_of_the_weights(config: Drawn, seed: int):
+    yield from equals(weight_pairs(drawn(config, seed, all_steps(config))))
 
 
-@LEDGER.theory(
+OVERSHOT = Ideal(Task("C3", 4, 1), samples=12)
+
+
+@LEDGER.misprint(
     "factA1-printed",
-    kind="identity",
-    says="as printed: the same without 1{F<B}, which autodiff through the clip of Assumption 3.4 has",
-    cases=Drawn(clip=CLIPPED),
+    statement="Fact A.1",
+    says=r"as printed, the gradient of $W$ has no factor $1\{F<B\}$",
+    means=r"a logit that Assumption 3.4 clips passes no gradient: the formula holds times $1\{F_{ij}<B\}$",
+    corrected="factA1",
+    of=(gradients.weights,),
+    hypotheses={"C_B >= 4 (sufficiently large)": lambda config: config.clip_factor >= 4},
+    cases=OVERSHOT,
 )
-def the_printed_gradient_of_the_weights(config: Drawn, seed: int) -> Verdict:
-    return _printed(weight_pairs, config, seed)
+def the_printed_gradient_of_the_weights(config: Ideal, seed: int):
+    """On the learned features, a tenth beyond the clip, as the last steps of descent leave them."""
+    case = ideal(config, seed, all_steps(config), beyond=1.1)
+    yield from equals(weight_pairs(case, clip=False))
+    yield note(f"a share {_clipped_share(case):.2g} of the true class's logits is clipped")
 
 
-def _printed(pairs, config: Drawn, seed: int) -> Verdict:
-    case = drawn(config, seed, all_steps(config))
-    share = clipped_share(case)
-    note = f"a share {share:.2g} of the logits is clipped; a clipped logit passes no gradient"
-    return identical(pairs(case, clip=False), otherwise="refuted", note=note)
+def _clipped_share(case: Case) -> float:
+    steps = [step for row in case.found for step in row]
+    return float(np.mean([not step.unclipped[0, int(step.target[0])] for step in steps]))
 
 
-def _score_fact(config: Drawn, seed: int) -> Verdict:
-    return identical(score_pairs(drawn(config, seed, all_steps(config)), config.bias, clip=True))
+def _score_fact(config: Drawn, seed: int):
+    yield from equals(score_pairs(drawn(config, seed, all_steps(config)), config.bias))
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "factD1",
-    kind="identity",
-    says="-dLoss/dQ_pq = E sum_k Attn_k (Xi_k - sum_k' Attn_k' Xi_k') z_query,p z_k,q^T for every block (p,q)",
+    statement="Fact D.1",
+    says=r"with the clip's factor, $-\nabla_{Q_{pq}} \mathrm{Loss} = E \sum_k \mathrm{Attn}_k"
+    r" (\Xi_k - \sum_{k'} \mathrm{Attn}_{k'} \Xi_{k'}) z_{\mathrm{query},p} z_{k,q}^\top$ for every block $(p,q)$",
+    of=SCORED,
+    hypotheses=assumption_4_1,
     cases=(Drawn(), Drawn(clip=CLIPPED)),
+    seeds=3,
 )
-def the_gradient_of_attention(config: Drawn, seed: int) -> Verdict:
-    return under(simply_transitive(config.task.group), _score_fact(config, seed))
+def the_gradient_of_attention(config: Drawn, seed: int):
+    yield from _score_fact(config, seed)
 
 
-@LEDGER.theory(
+@LEDGER.misprint(
     "factD1-printed",
-    kind="identity",
-    says="as printed: the same with E_ij = 1{.} - logit_ij, without the clip's 1{F<B} (also in Facts E.1 and F.1)",
-    cases=Drawn(clip=CLIPPED),
+    statement=("Fact D.1", "Fact E.1", "Fact F.1"),
+    says=r"as printed, $\mathcal{E}_{ij} = 1\{\cdot\} - \mathrm{logit}_{ij}$ without the clip's $1\{F<B\}$",
+    means=r"$\mathcal{E}_{ij}$ is zero where Assumption 3.4 clips the logit",
+    corrected="factD1",
+    of=(gradients.clause_weights, gradients.xi),
+    hypotheses={"C_B >= 4 (sufficiently large)": lambda config: config.clip_factor >= 4},
+    cases=Ideal(Task("C3", 5, 2), scores=(5.0, 0.0, 5.0, 0.0), samples=12),
 )
-def the_printed_gradient_of_attention(config: Drawn, seed: int) -> Verdict:
-    return _printed(lambda case, clip: score_pairs(case, config.bias, clip), config, seed)
+def the_printed_gradient_of_attention(config: Ideal, seed: int):
+    """On the learned features, a tenth beyond the clip, under attention that has found its two clauses."""
+    case = ideal(config, seed, all_steps(config), beyond=1.1)
+    write = lambda step: np.stack(gradients.blocks(step, gradients.clause_weights(step, clip=False)))  # noqa: E731
+    predicate, answer = case.mean(write)
+    yield equal("gradient of Q43", case.gradient.scores.predicate, predicate)
+    yield equal("gradient of Q44", case.gradient.scores.answer, answer)
+    yield note(f"a share {_clipped_share(case):.2g} of the true class's logits is clipped")
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "factE1",
-    kind="identity",
-    says="the gradient of Q is the same formula under an action that is transitive and not free",
+    statement="Fact E.1",
+    says=r"the gradient of $Q$ is the same formula under an action that is transitive and not free",
+    of=SCORED,
+    hypotheses=assumption_c1,
     cases=Drawn(Task("S3", 4, 2)),
+    seeds=3,
 )
-def the_gradient_of_attention_under_a_symmetric_group(config: Drawn, seed: int) -> Verdict:
-    return under(transitive_not_free(config.task.group), _score_fact(config, seed))
+def the_gradient_of_attention_under_a_symmetric_group(config: Drawn, seed: int):
+    yield from _score_fact(config, seed)
 
 
 # --- the two trained blocks, step by step -----------------------------------------------------------------------------
@@ -115,88 +138,86 @@ def block_pairs(case: Case, bias: float, block: str, printed: bool = False) -> d
     }
 
 
-def blocks(config: Drawn, seed: int, block: str, steps: tuple[int, ...]) -> Verdict:
+def blocks(config: Drawn, seed: int, *, block: str, steps: tuple[int, ...]):
     long_enough(config.task, max(steps))
-    pairs = {}
     for step in steps:
-        pairs |= block_pairs(drawn(config, seed, (step,), value_only=True), config.bias, block)
-    return identical(pairs)
+        yield from equals(block_pairs(drawn(config, seed, (step,), value_only=True), config.bias, block))
+    if block == "answer" and 1 in steps:
+        found = drawn(config, seed, (1,), value_only=True).gradient.scores.answer
+        yield equal("Q44 off its diagonal at l=1 is 0", found - np.diag(np.diag(found)), 0.0)
 
 
-SIMPLY, SYMMETRIC, LONGER = Task("C3", 5, 2), Task("S3", 4, 2), Task("S3", 6, 4)
+SIMPLY, SYMMETRIC, LONGER = Drawn(Task("C3", 5, 2)), Drawn(Task("S3", 4, 2)), Drawn(Task("S3", 6, 4))
+PREDICATE = {"block": "predicate", "steps": (2,)}
+ANSWER = {"block": "answer", "steps": (2,)}
 
-
-@LEDGER.theory(
-    "lemD1",
-    kind="identity",
-    says="entries of Q43 for l = 1, 2: E Attn_pred sum_j E_j sum_r sReLU' (<W,Z_pred> - Lambda + b), by variable pair",
-    cases=Drawn(SIMPLY),
+LEDGER.family(
+    blocks,
+    {
+        "lemD1": {
+            "statement": "Lemma D.1",
+            "says": r"entries of $Q_{4,3}$ for $\ell = 1, 2$: $E\, \mathrm{Attn}_{\mathrm{pred}} \sum_j \mathcal{E}_j"
+            r" \sum_r \mathrm{sReLU}' (\langle W, Z_{\mathrm{pred}}\rangle - \Lambda + b)$, by pair of variables",
+            "hypotheses": assumption_4_1,
+            "cases": SIMPLY,
+            "given": {"block": "predicate", "steps": (1, 2)},
+        },
+        "lemD2": {
+            "statement": "Lemma D.2",
+            "says": r"entries of $Q_{4,4}$ for $\ell = 1, 2$: the same with answers, and nothing off the diagonal at"
+            r" $\ell = 1$",
+            "hypotheses": assumption_4_1,
+            "cases": SIMPLY,
+            "given": {"block": "answer", "steps": (1, 2)},
+        },
+        "lemE1": {
+            "statement": "Lemma E.1",
+            "says": r"entries of $Q_{4,3}$ for $\mathrm{Loss}_5^{2,2}$ under an action that is not free",
+            "hypotheses": assumption_c1,
+            "cases": SYMMETRIC,
+            "given": PREDICATE,
+        },
+        "lemE2": {
+            "statement": "Lemma E.2",
+            "says": r"entries of $Q_{4,4}$ for $\mathrm{Loss}_5^{2,2}$ under an action that is not free",
+            "hypotheses": assumption_c1,
+            "cases": SYMMETRIC,
+            "given": ANSWER,
+        },
+        "lemF1": {
+            "statement": "Lemma F.1",
+            "says": r"corrected: off its diagonal $Q_{4,3}$ gets a term from each of the $L_k - 1$ other predicates, at"
+            r" its third token",
+            "hypotheses": assumption_c1,
+            "cases": LONGER,
+            "given": PREDICATE,
+        },
+        "lemF2": {
+            "statement": "Lemma F.2",
+            "says": r"entries of $Q_{4,4}$ for $L = L_k$, $\ell = 2$: answer 1 on the diagonal, answer 0 off it",
+            "hypotheses": assumption_c1,
+            "cases": LONGER,
+            "given": ANSWER,
+        },
+    },
+    form="exact",
+    of=(gradients.blocks, gradients.centred_clause_weights),
+    seeds=3,
 )
-def the_predicate_block(config: Drawn, seed: int) -> Verdict:
-    return under(simply_transitive(config.task.group), blocks(config, seed, "predicate", (1, 2)))
 
 
-@LEDGER.theory(
-    "lemD2",
-    kind="identity",
-    says="entries of Q44 for l = 1, 2: the same with answers; off its diagonal Q44 gets nothing at l = 1",
-    cases=Drawn(SIMPLY),
-)
-def the_answer_block(config: Drawn, seed: int) -> Verdict:
-    found = drawn(config, seed, (1,), value_only=True).gradient.scores.answer
-    empty = identical({"Q44 off its diagonal, l=1": (found - np.diag(np.diag(found)), np.zeros(found.shape))})
-    verdict = Verdict.worst({"entries": blocks(config, seed, "answer", (1, 2)), "nothing": empty})
-    return under(simply_transitive(config.task.group), verdict)
-
-
-@LEDGER.theory(
-    "lemE1",
-    kind="identity",
-    says="Lemma D.1 for Loss_5^{2,2} under an action that is not free",
-    cases=Drawn(SYMMETRIC),
-)
-def the_predicate_block_under_a_symmetric_group(config: Drawn, seed: int) -> Verdict:
-    return under(transitive_not_free(config.task.group), blocks(config, seed, "predicate", (2,)))
-
-
-@LEDGER.theory(
-    "lemE2",
-    kind="identity",
-    says="Lemma D.2 for Loss_5^{2,2} under an action that is not free",
-    cases=Drawn(SYMMETRIC),
-)
-def the_answer_block_under_a_symmetric_group(config: Drawn, seed: int) -> Verdict:
-    return under(transitive_not_free(config.task.group), blocks(config, seed, "answer", (2,)))
-
-
-@LEDGER.theory(
-    "lemF1",
-    kind="identity",
-    says="corrected: off its diagonal Q43 gets a term from each of the L_k - 1 other predicates, at its third token",
-    cases=Drawn(LONGER),
-)
-def the_predicate_block_of_longer_chains(config: Drawn, seed: int) -> Verdict:
-    return under(transitive_not_free(config.task.group), blocks(config, seed, "predicate", (2,)))
-
-
-@LEDGER.theory(
+@LEDGER.refuted(
     "lemF1-printed",
-    kind="identity",
-    says="as printed: off its diagonal Q43 gets a term from predicate 1 only, also for L_k > 2",
-    cases=Drawn(LONGER),
+    statement="Lemma F.1",
+    says=r"as printed: off its diagonal $Q_{4,3}$ gets a term from predicate 1 only, also for $L_k > 2$",
+    certificate="certificates/lemF1.py",
+    corrected="lemF1",
+    of=(gradients.blocks_printed,),
+    hypotheses=assumption_c1,
+    cases=LONGER,
 )
-def the_printed_predicate_block_of_longer_chains(config: Drawn, seed: int) -> Verdict:
+def the_printed_predicate_block_of_longer_chains(config: Drawn, seed: int):
     long_enough(config.task, 2)
-    pairs = block_pairs(drawn(config, seed, (2,), value_only=True), config.bias, "predicate", printed=True)
-    note = f"predicates 3..{config.task.length} also show variables that the query scores against"
-    return identical(pairs, otherwise="refuted", note=note if config.task.length > 2 else "")
-
-
-@LEDGER.theory(
-    "lemF2",
-    kind="identity",
-    says="Q44 of longer chains at l = 2: answers 1 (diagonal) and 0 (off it), as for L = 2",
-    cases=Drawn(LONGER),
-)
-def the_answer_block_of_longer_chains(config: Drawn, seed: int) -> Verdict:
-    return under(transitive_not_free(config.task.group), blocks(config, seed, "answer", (2,)))
+    case = drawn(config, seed, (2,), value_only=True)
+    yield from equals(block_pairs(case, config.bias, "predicate", printed=True))
+    yield note(f"predicates 3..{config.task.length} also show variables that the query scores against")

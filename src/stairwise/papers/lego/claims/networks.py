@@ -1,6 +1,6 @@
 """Networks at a claim's sizes, the gradient that autodiff finds, and the steps at which the paper's formulas apply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stairwise.lab.contract.checks import TOLERANCE, equal
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.sizes import Drawn, Ideal
@@ -37,6 +38,12 @@ class Case:
         return jax.tree.map(np.asarray, exact.descent(exact.traced(self.model), self.task, self.chains, self.steps))
 
 
+def equals(pairs: Mapping[str, tuple[Any, Any]], tolerance: float = TOLERANCE):
+    """Every pair (computed, formula) by its name."""
+    for name, (computed, formula) in pairs.items():
+        yield equal(name, computed, formula, tolerance)
+
+
 def task_of(config: Any) -> Any:
     return tasks.lego(config.task.group, config.task.variables, config.task.length)
 
@@ -52,22 +59,22 @@ def drawn(config: Drawn, seed: int, steps: tuple[int, ...], value_only: bool = F
     else:
         scores = models.FullScores(jnp.asarray(config.spread * rng.standard_normal((5, d, 5, d))))
     model = models.Transformer(jnp.asarray(W), scores, config.bias, config.clip, config.rho, config.q)
-    return _case(task, model, chains.drawn(task, seed, config.samples), steps)
+    return case_of(task, model, chains.drawn(task, seed, config.samples), steps)
 
 
 @lru_cache(maxsize=8)
-def ideal(config: Ideal, seed: int, steps: tuple[int, ...]) -> Case:
-    """The ideal FFN with one spare neuron a class, whose weights are zero."""
+def ideal(config: Ideal, seed: int, steps: tuple[int, ...], beyond: float = 1.0) -> Case:
+    """The ideal FFN with one spare neuron per class, whose weights are zero; `beyond` multiplies its features."""
     task = task_of(config)
     clip = models.logit_clip(task.vocabulary, config.clip_factor)
     scores = models.symmetric_scores(task, *config.scores, dtype=jnp.float64)
     model = models.ideal(task, clip=clip, rho=config.rho, q=config.q, scores=scores, dtype=jnp.float64)
-    spare = jnp.asarray(np.pad(np.asarray(model.weights), ((0, 0),) * 4 + ((0, 1),)))
+    spare = jnp.asarray(np.pad(beyond * np.asarray(model.weights), ((0, 0),) * 4 + ((0, 1),)))
     model = eqx.tree_at(lambda network: network.weights, model, spare)
-    return _case(task, model, chains.drawn(task, seed, config.samples), steps)
+    return case_of(task, model, chains.drawn(task, seed, config.samples), steps)
 
 
-def _case(task: Any, model: Any, examples: Any, steps: tuple[int, ...]) -> Case:
+def case_of(task: Any, model: Any, examples: Any, steps: tuple[int, ...]) -> Case:
     network, L = literal.network_of(model), task.length
     first = 5 - model.weights.shape[2]
 

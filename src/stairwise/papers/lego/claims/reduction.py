@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import identical, under
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import equal, hypothesis, row
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego import reduced
+from stairwise.papers.lego.claims import networks
 from stairwise.papers.lego.claims.ledger import LEDGER
-from stairwise.papers.lego.claims.networks import ideal, task_of
-from stairwise.papers.lego.claims.sizes import Ideal, long_enough, transitive_not_free
+from stairwise.papers.lego.claims.networks import Case, ideal, task_of
+from stairwise.papers.lego.claims.sizes import Ideal, assumption_c1, long_enough
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.theory import chains, exact, gradients, literal
 
@@ -33,37 +33,40 @@ def annotated(network: Any, row: np.ndarray, L: int) -> np.ndarray:
     return labelled
 
 
-def second_step(network: Any, rows: np.ndarray, L: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Loss_5^{L,2} and minus its gradients in Q43 and Q44 on the given sentences."""
-    steps = [literal.step_of(network, row[: L + 2], L, row[L + 2, 4:]) for row in rows]
-    losses = [-np.log(step.logit[0, step.target[0]]) for step in steps]
-    blocks = [gradients.blocks(step, gradients.clause_weights(step)) for step in steps]
-    return np.array(losses), *(np.sum([pair[block] for pair in blocks], axis=0) for block in (0, 1))
+def labelled_by(annotator: Any, case: Case) -> Any:
+    """The chains with values 1 and 2 as the annotator says them."""
+    L = case.task.length
+    rows = np.stack([annotated(annotator, row, L) for row in chains.sentences(case.task, case.chains)])
+    values = rows[:, L:, 4] - case.task.starts[2]
+    return case.chains._replace(values=jnp.asarray(values, dtype=jnp.int32))
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "factF1",
-    kind="identity",
-    says="where the greedy annotator is right at steps 1 and 2, self-training has the true loss and gradient",
+    statement="Fact F.1",
+    says=r"the gradient of $Q$ on self-labelled chains is the formula of Fact D.1 at the annotator's labels, right or"
+    " wrong; a greedy annotator that is right leaves the true gradient",
+    of=(gradients.clause_weights, gradients.blocks),
+    hypotheses=assumption_c1,
     cases=Ideal(Task("S3", 6, 4), scores=(3.0, 0.0, 3.0, 0.0)),
+    seeds=3,
 )
-def right_labels_change_nothing(config: Ideal, seed: int) -> Verdict:
+def self_labels_only_change_the_target(config: Ideal, seed: int):
     long_enough(config.task, 2)
-    case, L = ideal(config, seed, (2,)), config.task.length
-    rows = chains.sentences(case.task, case.chains)
+    case = ideal(config, seed, (2,))
     network = literal.network_of(case.model)
     untrained = network._replace(scores=np.zeros_like(network.scores))
-    errors, accuracy = {}, {}
-    for name, annotator in (("annotator", network), ("untrained annotator", untrained)):
-        labelled = np.stack([annotated(annotator, row, L) for row in rows])
-        accuracy[name] = float((labelled == rows).all(axis=(1, 2)).mean())
-        pairs = zip(second_step(network, labelled, L), second_step(network, rows, L), strict=True)
-        errors[name] = max(float(np.abs(a - b).max()) for a, b in pairs)
-    details = tuple({"labels by": n, "label accuracy": accuracy[n], "largest difference": errors[n]} for n in errors)
-    right = accuracy["annotator"] == 1.0
-    wrong = () if right else (f"the annotator must be right at steps 1 and 2 (here {accuracy['annotator']:.3g})",)
-    verdict = Verdict.at_most(errors["annotator"], 0.0, details=details)
-    return under(transitive_not_free(config.task.group) + wrong, verdict)
+    for name, annotator in (("own labels", network), ("labels by uniform attention", untrained)):
+        told = networks.case_of(case.task, case.model, labelled_by(annotator, case), (2,))
+        write = lambda step: np.stack(gradients.blocks(step, gradients.clause_weights(step)))  # noqa: E731
+        predicate, answer = told.mean(write)
+        yield equal(f"gradient of Q43, {name}", told.gradient.scores.predicate, predicate)
+        yield equal(f"gradient of Q44, {name}", told.gradient.scores.answer, answer)
+        right = np.asarray(told.chains.values)[:, :3] == np.asarray(case.chains.values)[:, :3]
+        yield row({"labels by": name, "right": float(right.mean())})
+        if name == "own labels":
+            yield hypothesis("the annotator is right at steps 1 and 2", right.all())
+            yield equal("gradient of Q43 at the true labels", told.gradient.scores.predicate, case.mean(write)[0])
 
 
 # --- four scalars -----------------------------------------------------------------------------------------------------
@@ -111,21 +114,31 @@ def reduced_gradient(config: Reduction, scores: tuple[float, ...]) -> np.ndarray
     return np.asarray(exact.reduced_gradient(exact.traced(network), here, populations))
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "red4",
-    kind="identity",
-    says="beyond the paper: under an FFN blind to variables Q43 and Q44 move as four scalars, dQ = dL/da / |X| ...",
+    statement="ours",
+    says=r"under an FFN blind to variables $Q_{4,3}$ and $Q_{4,4}$ move as four scalars: a diagonal entry by"
+    r" $\partial L/\partial a / |X|$, others by $\partial L/\partial b / (|X|(|X|-1))$",
+    of=(
+        reduced.shares,
+        reduced.matches,
+        reduced.two_steps,
+        reduced.IdealValues.preactivations,
+        reduced.next_token_loss,
+        reduced.descended,
+    ),
+    hypotheses={"every action is a permutation": lambda config: config.task.group.invertible},
     cases=(Reduction(), Reduction(Task("S3", 3, 2)), Reduction(Task("S3", 3, 2), clip_factor=0.7)),
 )
-def four_scalars_are_enough(config: Reduction, seed: int) -> Verdict:
-    X, pairs = config.task.variables, {}
+def four_scalars_are_enough(config: Reduction, seed: int):
+    X = config.task.variables
+    here, diagonal = slice(1, 1 + X), np.eye(X, dtype=bool)
     for name, scores in (("at 0", (0.0,) * 4), ("at a, b, c, e", config.scores)):
         full, four = full_gradient(config, scores), reduced_gradient(config, scores)
-        here, diagonal = slice(1, 1 + X), np.eye(X, dtype=bool)
-        for block, (own, other) in (("predicate", four[:2]), ("answer", four[2:])):
+        moved = np.asarray(reduced.descended(jnp.zeros(4), jnp.asarray(four), 1.0, X))
+        for block, (own, other) in (("predicate", moved[:2]), ("answer", moved[2:])):
             found = getattr(full, block)
             expected = np.zeros_like(found)
-            expected[here, here] = np.where(diagonal, own / X, other / (X * (X - 1)))
-            pairs[f"{block} block {name}"] = (found, expected)
-        pairs[f"sum of the four {name}"] = (four.sum() / max(np.abs(four).max(), np.finfo(np.float64).tiny), 0.0)
-    return identical(pairs)
+            expected[here, here] = np.where(diagonal, -own, -other)
+            yield equal(f"{block} block {name}", found, expected)
+        yield equal(f"sum of the four {name}", four.sum(), 0.0, scale=float(np.abs(four).max()))

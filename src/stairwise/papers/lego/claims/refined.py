@@ -6,19 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.checks import empty_if, exactly, identical, under
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import at_most, equal, note, true, vacuous_if
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
-from stairwise.papers.lego.claims.networks import Case, ideal
-from stairwise.papers.lego.claims.sizes import Ideal, long_enough, simply_transitive, transitive_not_free
+from stairwise.papers.lego.claims.networks import Case, equals, ideal
+from stairwise.papers.lego.claims.sizes import Ideal, assumption_4_1, assumption_c1, long_enough
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.theory import features as magnitudes
 from stairwise.papers.lego.theory import literal, refined
 
 SIMPLY, SYMMETRIC, LONGER = Ideal(), Ideal(Task("S4", 4, 2)), Ideal(Task("S4", 6, 4))
-HYPOTHESIS = {"D": simply_transitive, "E": transitive_not_free, "F": transitive_not_free}
-STEPS = {"D": (1, 2), "E": (2,), "F": (2,)}
+LATER = {"steps": (2,)}
+BOTH = {"steps": (1, 2)}
 
 
 def features_of(config: Ideal) -> Any:
@@ -44,118 +43,111 @@ def steps_of(config: Ideal, seed: int, step: int) -> tuple[Case, list[Any]]:
     return case, made
 
 
-def checked(appendix: str, config: Ideal, seed: int, pairs: Callable[[Case, list[Any]], dict[str, Any]]) -> Verdict:
-    """Pairs of one lemma at each of its steps, under the appendix's hypothesis on the action."""
-    steps = STEPS[appendix]
+def checked(config: Ideal, seed: int, steps: tuple[int, ...], pairs: Callable[[Case, list[Any]], dict[str, Any]]):
+    """Pairs of one lemma at each of its steps."""
     long_enough(config.task, max(steps))
-    found: dict[str, Any] = {}
     for step in steps:
-        found |= {f"l={step}: {name}": pair for name, pair in pairs(*steps_of(config, seed, step)).items()}
-    return under(HYPOTHESIS[appendix](config.task.group), identical(found))
+        found = pairs(*steps_of(config, seed, step))
+        yield from equals({f"{name}, l={step}": pair for name, pair in found.items()})
 
 
 # --- features ---------------------------------------------------------------------------------------------------------
 
 
-def feature_table(config: Ideal, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def feature_table(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """V_{j,y}(g) as (g, j, y) and V_{j,y}(y') as (y', j, y), from the network's weights."""
-    case, values = ideal(config, seed, (1,)), config.task.group.values
     _, action, value = case.task.starts
-    W = np.asarray(case.model.weights)[:, :, 0, value:, :values]
+    W = np.asarray(case.model.weights)[:, :, 0, value:, : case.task.values]
     return W[1, action:value], W[4, value:]
 
 
-def target_features(config: Ideal, seed: int, ratio: float) -> Verdict:
-    """Properties (42)-(45), (89)-(92): sums, their ratio, cancellations, signs, idle neurons."""
-    of_action, of_value = feature_table(config, seed)
-    clip = models.logit_clip(config.task.vocabulary, config.clip_factor)
-    scale = models.feature_scale(clip, config.rho, config.q)
+def outputs_before_the_clip(of_action: np.ndarray, of_value: np.ndarray, config: Ideal) -> np.ndarray:
+    """sum_r sReLU((V(g) + V(y))/2) of every class on every pair of T^1, (g, y, j)."""
+    read = (of_action[:, None] + of_value[None]) / 2
+    return literal.activation(read, config.rho, config.q).sum(axis=-1)
+
+
+def target_features(config: Ideal, seed: int):
+    """Properties (42)-(45), (89)-(92), from what they must do: reach B, cancel, keep the conserved sum."""
+    case = ideal(config, seed, (1,))
+    of_action, of_value = feature_table(case)
     table, size = config.task.group.table, config.task.group.values
+    clip = float(case.model.clip)
     fiber = table[:, None, :] == np.arange(size)[:, None]  # (g, j, y)
     own = np.broadcast_to(np.eye(size, dtype=bool)[:, None, :], of_value.shape)  # (y', j, y)
     pair = of_action[:, None] + of_value[None]  # (g, y', j, y)
-    here, there = fiber[:, None] & own[None], fiber[:, None] ^ own[None]
-    spare = np.asarray(ideal(config, seed, (1,)).model.weights)[..., size:]
-    facts = {
-        "V(g') < 0 off the fiber": bool((of_action[~fiber] < 0).all()),
-        "V(y') < 0 at other values": bool((of_value[~own] < 0).all()),
-        "no other neuron has weights": not spare.any(),
-    }
-    values = np.broadcast_to(np.einsum("yjy->jy", of_value), fiber.shape)
-    sums = {
-        "(V(g) + V(y))/2 = B'": (pair[here] / 2, np.full(int(here.sum()), scale)),
-        "V(g) = C V(y)": (of_action[fiber], ratio * values[fiber]),
-        "confounders cancel": (pair[there] / scale, np.zeros(int(there.sum()))),
-    }
-    note = f"B' = B + rho(1-1/q) = {scale:.4g} where the lemma writes B = {clip:.4g}"
-    return Verdict.worst({"sums": identical(sums), "signs": exactly(facts, note=note)})
+    right = table[:, :, None] == np.arange(size)  # (g, y, j)
+    expected = np.where(right, clip, 0.0)
+    yield equal("F before the clip", outputs_before_the_clip(of_action, of_value, config), expected)
+    yield equal("confounders / B", pair[fiber[:, None] ^ own[None]] / clip, 0.0)
+    yield equal("(sum of V(g) - sum of V(y)) / B", (of_action.sum(axis=0) - of_value.sum(axis=0)) / clip, 0.0)
+    if config.task.group.free:
+        values = np.broadcast_to(np.einsum("yjy->jy", of_value), fiber.shape)
+        yield equal("V(g) against V(y)", of_action[fiber], values[fiber])
+    yield true("V(g') < 0 off the fiber", of_action[~fiber] < 0)
+    yield true("V(y') < 0 at other values", of_value[~own] < 0)
+    yield true("other neurons have no weights", not np.asarray(case.model.weights)[..., size:].any())
+    height = float(pair[fiber[:, None] & own[None]].mean()) / 2
+    yield note(f"V(phi) = {height:.4g} = B + rho(1-1/q) with this activation, whose flat branch is 0; B = {clip:.4g}")
 
 
-@LEDGER.theory(
-    "lemD3",
-    kind="identity",
-    says="ideal FFN: (V(g)+V(y))/2 = B', V(g) = V(y), V(g)+V(y') = V(g')+V(y) = 0, other neurons idle",
-    cases=SIMPLY,
+LEDGER.family(
+    target_features,
+    {
+        "lemD3": {
+            "statement": "Lemma D.3",
+            "says": r"ideal FFN: every pair's own class reaches exactly $B$ and all others 0, $V(g) = V(y)$,"
+            r" $V(g)+V(y') = V(g')+V(y) = 0$, $V(g'), V(y') < 0$",
+            "hypotheses": assumption_4_1,
+            "cases": SIMPLY,
+        },
+        "lemE3": {
+            "statement": "Lemma E.3",
+            "says": r"ideal FFN: the same with fibers; that $\sum_g V(g) = \sum_y V(y)$ fixes $V(g) = C V(y)$",
+            "hypotheses": assumption_c1,
+            "cases": SYMMETRIC,
+        },
+    },
+    form="exact",
+    of=(models.ideal, models.feature_scale, models.feature_ratio),
 )
-def features_of_a_simply_transitive_action(config: Ideal, seed: int) -> Verdict:
-    return under(simply_transitive(config.task.group), target_features(config, seed, 1.0))
 
 
-@LEDGER.theory(
-    "lemE3",
-    kind="identity",
-    says="corrected: on the ideal FFN V(g) = C V(y) on the fiber, with sums and cancellations as for D.3",
-    cases=SYMMETRIC,
-)
-def features_of_a_symmetric_action(config: Ideal, seed: int) -> Verdict:
-    group = config.task.group
-    ratio = models.feature_ratio(group.actions, group.values)
-    return under(transitive_not_free(group), target_features(config, seed, ratio))
-
-
-@LEDGER.theory(
-    "lemE3-printed",
-    kind="identity",
-    says="as printed (89): V(y) = C V(g), the ratio of Theorem C.1 upside down",
-    cases=SYMMETRIC,
-)
-def the_printed_ratio(config: Ideal, seed: int) -> Verdict:
-    group = config.task.group
-    ratio = models.feature_ratio(group.actions, group.values)
-    of_action, of_value = feature_table(config, seed)
-    y, g = float(of_value.max()), float(of_action.max())
-    note = f"V(g) = {g:.5g}, V(y) = {y:.5g}, C = {ratio:.5g}"
-    return identical({"V(y) = C V(g)": (y, ratio * g)}, otherwise="refuted", note=note)
-
-
-def irrelevant_weights(config: Ideal, seed: int) -> Verdict:
-    """All weights but V(g), V(y) of the value classes."""
-    case = ideal(config, seed, (1,))
+def nothing_else_moves(config: Ideal, seed: int):
+    """Where every logit that is due has just been clipped, irrelevant weights have no gradient left."""
+    case = ideal(config, seed, (1,), beyond=1 + 1e-9)
+    raw = outputs_before_the_clip(*feature_table(case), config)
+    right = config.task.group.table[:, :, None] == np.arange(case.task.values)
+    yield equal("F before the clip", raw, np.where(right, float(case.model.clip), 0.0), 1e-6)
     _, action, value = case.task.starts
-    W = np.array(case.model.weights)
-    W[1, action:value, :, value:] = 0
-    W[4, value:, :, value:] = 0
-    return Verdict.at_most(np.abs(W).max(), 0.0)
+    irrelevant = np.ones(case.model.weights.shape, dtype=bool)
+    irrelevant[1, action:value, :, value:] = False
+    irrelevant[4, value:, :, value:] = False
+    yield true("irrelevant weights are zero", not np.asarray(case.model.weights)[irrelevant].any())
+    yield equal("their gradient on one-step chains", case.gradient.weights[irrelevant], 0.0)
 
 
-@LEDGER.theory(
-    "lemD4",
-    kind="identity",
-    says="ideal FFN: no weights but slot 2 on actions and slot 5 on values, and none in classes that are no values",
-    cases=SIMPLY,
+LEDGER.family(
+    nothing_else_moves,
+    {
+        "lemD4": {
+            "statement": "Lemma D.4",
+            "says": r"ideal FFN: weights other than slot 2 on actions and slot 5 on values, and those of classes that"
+            r" are no values, stay where they started: they have no gradient",
+            "hypotheses": assumption_4_1,
+            "cases": Ideal(Task("C5", 3, 1), scores=(0.0, 0.0, 0.0, 0.0)),
+        },
+        "lemE4": {
+            "statement": "Lemma E.4",
+            "says": "the same under an action that is not free",
+            "hypotheses": assumption_c1,
+            "cases": Ideal(Task("S4", 3, 1), scores=(0.0, 0.0, 0.0, 0.0)),
+        },
+    },
+    form="exact",
+    of=(models.ideal,),
+    seeds=3,
 )
-def nothing_else_has_weights(config: Ideal, seed: int) -> Verdict:
-    return under(simply_transitive(config.task.group), irrelevant_weights(config, seed))
-
-
-@LEDGER.theory(
-    "lemE4",
-    kind="identity",
-    says="the same under an action that is not free",
-    cases=SYMMETRIC,
-)
-def nothing_else_has_weights_under_a_symmetric_group(config: Ideal, seed: int) -> Verdict:
-    return under(transitive_not_free(config.task.group), irrelevant_weights(config, seed))
 
 
 # --- Lambda -----------------------------------------------------------------------------------------------------------
@@ -168,86 +160,102 @@ def values_of(case: Case, array: np.ndarray) -> np.ndarray:
 
 
 def read_pairs(case: Case, made: list[Any]) -> dict[str, Any]:
-    """<W, Z_k> = V(g) of a predicate, V(y) of an answer, 0 outside the value classes (D.5, E.5)."""
+    """<W, Z_k> = V(g) of a predicate, V(y) of an answer, 0 outside the value classes."""
     read = np.stack([row[0].read for row in case.found])
     formula = np.stack([np.concatenate([step.predicate_features, step.answer_features]) for step in made])
     outside = read[..., 0, : case.task.starts[2], :]
-    return {"<W,Z> of values": (values_of(case, read), formula), "elsewhere": (outside, np.zeros(outside.shape))}
+    return {"<W,Z> of values": (values_of(case, read), formula), "<W,Z> elsewhere": (outside, np.zeros(outside.shape))}
 
 
 def lambda_pairs(case: Case, made: list[Any]) -> dict[str, Any]:
-    """(a) activated neurons, (b) the spare ones, (c) other classes (D.6, E.6, F.3)."""
+    """(a) activated neurons, (b) the spare ones, (c) other classes."""
     lam = np.stack([row[0].lam for row in case.found])
     first, size = case.task.starts[2], case.task.values
     spare, outside = lam[:, 0, first:, size:], lam[:, 0, :first]
     return {
         "Lambda of values": (values_of(case, lam), np.stack([step.lam for step in made])),
-        "spare neurons": (spare, np.zeros(spare.shape)),
-        "other classes": (outside, np.zeros(outside.shape)),
+        "Lambda of spare neurons": (spare, np.zeros(spare.shape)),
+        "Lambda of other classes": (outside, np.zeros(outside.shape)),
     }
 
 
-def idle(appendix: str, config: Ideal, seed: int) -> Verdict:
-    """sReLU' = 0 for neurons outside A-hat_j (D.7, E.7, F.4)."""
-    steps = STEPS[appendix]
-    long_enough(config.task, max(steps))
-    slopes = []
-    for step in steps:
-        case, made = steps_of(config, seed, step)
-        for row, one in zip(case.found, made, strict=True):
-            slopes.append(values_of(case, row[0].slope)[~one.active])
-    outside = np.concatenate(slopes)
-    verdict = Verdict.at_most(np.max(outside, initial=0.0), 0.0, note=f"{len(outside)} neurons outside A-hat")
-    return under(HYPOTHESIS[appendix](config.task.group), empty_if(not len(outside), verdict, "none is outside"))
+def clauses_read_as_features(config: Ideal, seed: int, *, steps: tuple[int, ...]):
+    yield from checked(config, seed, steps, read_pairs)
 
 
-@LEDGER.theory(
-    "lemD5",
-    kind="identity",
-    says="ideal FFN: <W,Z_pred> = V(g), <W,Z_ans> = V(y), and 0 for classes that are no values",
-    cases=SIMPLY,
+LEDGER.family(
+    clauses_read_as_features,
+    {
+        "lemD5": {
+            "statement": "Lemma D.5",
+            "says": r"ideal FFN: $\langle W, Z_{\mathrm{pred}}\rangle = V(g)$, $\langle W, Z_{\mathrm{ans}}\rangle ="
+            r" V(y)$, and 0 for classes that are no values",
+            "hypotheses": assumption_4_1,
+            "cases": SIMPLY,
+            "given": BOTH,
+        },
+        "lemE5": {
+            "statement": "Lemma E.5",
+            "says": "the same under an action that is not free",
+            "hypotheses": assumption_c1,
+            "cases": SYMMETRIC,
+            "given": LATER,
+        },
+    },
+    form="exact",
+    of=(refined.Features.of_action, refined.Features.of_value),
+    seeds=3,
 )
-def clauses_read_as_features(config: Ideal, seed: int) -> Verdict:
-    return checked("D", config, seed, read_pairs)
 
 
-@LEDGER.theory("lemE5", kind="identity", says="the same under an action that is not free", cases=SYMMETRIC)
-def clauses_read_as_features_under_a_symmetric_group(config: Ideal, seed: int) -> Verdict:
-    return checked("E", config, seed, read_pairs)
+def lambda_is_a_mixture_of_features(config: Ideal, seed: int, *, steps: tuple[int, ...]):
+    yield from checked(config, seed, steps, lambda_pairs)
 
 
-@LEDGER.theory(
-    "lemD6",
-    kind="identity",
-    says="ideal FFN: Lambda = sum Attn_pred V(g) + sum Attn_ans V(y), and 0 for other neurons and classes, l = 1, 2",
-    cases=SIMPLY,
+LEDGER.family(
+    lambda_is_a_mixture_of_features,
+    {
+        "lemD6": {
+            "statement": "Lemma D.6",
+            "says": r"ideal FFN: $\Lambda = \sum \mathrm{Attn}_{\mathrm{pred}} V(g) + \sum \mathrm{Attn}_{\mathrm{ans}}"
+            r" V(y)$, and 0 for other neurons and classes, $\ell = 1, 2$",
+            "hypotheses": assumption_4_1,
+            "cases": SIMPLY,
+            "given": BOTH,
+        },
+        "lemE6": {
+            "statement": "Lemma E.6",
+            "says": r"the same under an action that is not free, $\ell = 2$",
+            "hypotheses": assumption_c1,
+            "cases": SYMMETRIC,
+            "given": LATER,
+        },
+        "lemF3": {
+            "statement": "Lemma F.3",
+            "says": r"corrected: $\Lambda$ sums over predicates $1, \dots, L_k$ and answers 0, 1",
+            "hypotheses": assumption_c1,
+            "cases": LONGER,
+            "given": LATER,
+        },
+    },
+    form="exact",
+    of=(refined.lambdas,),
+    seeds=3,
 )
-def lambda_is_a_mixture_of_features(config: Ideal, seed: int) -> Verdict:
-    return checked("D", config, seed, lambda_pairs)
 
 
-@LEDGER.theory("lemE6", kind="identity", says="the same under an action that is not free, l = 2", cases=SYMMETRIC)
-def lambda_is_a_mixture_under_a_symmetric_group(config: Ideal, seed: int) -> Verdict:
-    return checked("E", config, seed, lambda_pairs)
-
-
-@LEDGER.theory(
-    "lemF3",
-    kind="identity",
-    says="corrected: Lambda sums over predicates 1..L_k and answers 0, 1",
-    cases=LONGER,
-)
-def lambda_of_longer_chains(config: Ideal, seed: int) -> Verdict:
-    return checked("F", config, seed, lambda_pairs)
-
-
-@LEDGER.theory(
+@LEDGER.refuted(
     "lemF3-printed",
-    kind="identity",
-    says="as printed: Lambda sums over predicates 1, 2 and answers 0..L_k - 1, of which Z^{L_k,1} shows only two",
+    statement="Lemma F.3",
+    says=r"as printed: $\Lambda$ sums over predicates 1, 2 and answers $0, \dots, L_k - 1$, of which $Z^{L_k,1}$ shows"
+    " only two",
+    certificate="certificates/lemF3.py",
+    corrected="lemF3",
+    of=(refined.lambdas,),
+    hypotheses=assumption_c1,
     cases=LONGER,
 )
-def the_printed_lambda_of_longer_chains(config: Ideal, seed: int) -> Verdict:
+def the_printed_lambda_of_longer_chains(config: Ideal, seed: int):
     long_enough(config.task, 2)
     case, made = steps_of(config, seed, 2)
     printed = [
@@ -257,24 +265,50 @@ def the_printed_lambda_of_longer_chains(config: Ideal, seed: int) -> Verdict:
         for step in made
     ]
     found = values_of(case, np.stack([row[0].lam for row in case.found]))
-    return identical({"Lambda": (found, np.stack(printed))}, otherwise="refuted")
+    yield equal("Lambda", found, np.stack(printed))
+    yield note("the limits of the two sums are swapped: predicates run to L_k, answers to 2")
 
 
-@LEDGER.theory(
-    "lemD7",
-    kind="identity",
-    says="ideal FFN: neurons whose action and value are both absent from the context have sReLU' = 0",
-    cases=SIMPLY,
+def absent_pairs_are_idle(config: Ideal, seed: int, *, steps: tuple[int, ...]):
+    """sReLU' = 0 outside A-hat_j, and A-hat_j is no larger than it must be: each of its neurons reads some clause."""
+    long_enough(config.task, max(steps))
+    for step in steps:
+        case, made = steps_of(config, seed, step)
+        active = np.stack([one.active for one in made])
+        slopes = np.stack([values_of(case, row[0].slope) for row in case.found])
+        read = np.stack([values_of(case, row[0].read).max(axis=0) for row in case.found])
+        yield vacuous_if(active.all(), "no neuron is outside A-hat")
+        yield at_most(f"sReLU' outside A-hat, l={step}", np.max(slopes[~active], initial=0.0), 0.0)
+        yield true(f"A-hat are the neurons that read some clause positively, l={step}", active == (read > 0))
+
+
+LEDGER.family(
+    absent_pairs_are_idle,
+    {
+        "lemD7": {
+            "statement": "Lemma D.7",
+            "says": r"ideal FFN: neurons whose action and value are both absent from the context have"
+            r" $\mathrm{sReLU}' = 0$",
+            "hypotheses": assumption_4_1,
+            "cases": SIMPLY,
+            "given": BOTH,
+        },
+        "lemE7": {
+            "statement": "Lemma E.7",
+            "says": r"the same with fibers, $L = 2$",
+            "hypotheses": assumption_c1,
+            "cases": SYMMETRIC,
+            "given": LATER,
+        },
+        "lemF4": {
+            "statement": "Lemma F.4",
+            "says": r"the same with fibers, $L = L_k$",
+            "hypotheses": assumption_c1,
+            "cases": Ideal(Task("S4", 6, 3)),
+            "given": LATER,
+        },
+    },
+    form="exact",
+    of=(refined.active_set,),
+    seeds=3,
 )
-def absent_pairs_are_idle(config: Ideal, seed: int) -> Verdict:
-    return idle("D", config, seed)
-
-
-@LEDGER.theory("lemE7", kind="identity", says="the same with fibers, L = 2", cases=SYMMETRIC)
-def absent_fibers_are_idle(config: Ideal, seed: int) -> Verdict:
-    return idle("E", config, seed)
-
-
-@LEDGER.theory("lemF4", kind="identity", says="the same with fibers, L = L_k", cases=LONGER)
-def absent_fibers_are_idle_in_longer_chains(config: Ideal, seed: int) -> Verdict:
-    return idle("F", config, seed)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from stairwise.lab.checks import exactly
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_least, at_most, equal, measured, note, row, true
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.ledger import LEDGER
@@ -30,7 +29,9 @@ class Retrieval(Config):
     rho: float = option(0.5, "knot rho of the smoothed ReLU", above=0.0, high=10.0)
     q: int = option(4, "power q of the smoothed ReLU", low=3, high=12)
     clip_factor: float = option(4.0, "C_B of the logit clip B = C_B log d", above=0.0, high=50.0)
-    rate: float = option(0.04, "the largest change of a weight in a step", above=0.0, high=1.0)
+    learning_rate: float = option(
+        0.04, "the largest change of a weight in a step", above=0.0, high=1.0, stored_as="rate"
+    )
     steps: int = option(600, "steps", low=10, high=100_000)
     batch: int = option(256, "chains a step", low=1, high=65_536)
 
@@ -75,7 +76,7 @@ def trained(config: Retrieval, seed: int) -> dict[int, Trained]:
         clip = models.logit_clip(d, config.clip_factor)
         start = models.initial(jax.random.key(seed), d, config.neurons, positions=1, clip=clip, **settings)
         key = jax.random.fold_in(jax.random.key(seed), variables)
-        model, history = retrieval.train(start, task, key, config.rate, config.steps, config.batch)
+        model, history = retrieval.train(start, task, key, config.learning_rate, config.steps, config.batch)
         found = jax.jit(retrieval.correlations)(model.weights, task)
         runs[variables] = Trained(task, model, *jax.tree.map(np.asarray, (history, found)))
     return runs
@@ -88,153 +89,168 @@ def final_loss(run: Trained) -> float:
 # --- growth and convergence -------------------------------------------------------------------------------------------
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "lemA3",
-    kind="convergence",
-    tier="minutes",
-    says="the diagonal grows as Gamma' = Gamma + Theta(eta/d) sReLU'(Gamma), and outgrows the rest of slot 1 tenfold",
+    statement="Lemma A.3",
+    says=r"the diagonal grows as $\Gamma' = \Gamma + \Theta(\eta/d)\,\mathrm{sReLU}'(\Gamma)$ (the constant's median"
+    r" lies within 1/20 and 2), and outgrows the rest of slot 1, tenfold at the largest $|X|$",
+    of=(retrieval.train, retrieval.diagonal),
     cases=Retrieval(),
+    tier="minutes",
+    seeds=2,
 )
-def the_diagonal_grows(config: Retrieval, seed: int) -> Verdict:
-    rows = []
+def the_diagonal_grows(config: Retrieval, seed: int):
+    ratios = []
     for variables, run in trained(config, seed).items():
         gamma, rate = run.history.gamma, run.history.rate[:-1, None]
         slope = literal.slope(gamma[:-1], config.rho, config.q)
         early = (gamma[:-1] < config.rho) & (slope > 0)
         constants = (np.diff(gamma, axis=0) * run.task.vocabulary / (rate * np.maximum(slope, 1e-30)))[early]
         low, middle, high = (float(np.quantile(constants, share)) for share in (0.1, 0.5, 0.9))
-        rows.append({"|X|": variables, "10%": low, "median of Theta": middle, "90%": high})
-        rows[-1]["on / off the diagonal"] = run.least / float(run.found.off_diagonal)
-    ratio = min(row["on / off the diagonal"] for row in rows)
-    note = "Theta lies within the quantiles given; the factor ten is our criterion, and the ratio grows with |X|"
-    return Verdict.at_least(ratio, 10.0, otherwise="not-reproduced", details=tuple(rows), note=note)
+        yield at_least(f"median of Theta, |X|={variables}", middle, 0.05)
+        yield at_most(f"median of Theta, |X|={variables}", middle, 2.0)
+        ratio = run.least / float(run.found.off_diagonal)
+        ratios.append(ratio)
+        yield row({"|X|": variables, "10%": low, "median of Theta": middle, "90%": high, "on / off": ratio})
+    yield at_least(f"on over off the diagonal, |X|={max(config.variables)}", ratios[-1], 10.0)
+    yield true("that ratio grows with |X|", np.diff(ratios) > 0)
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "lemA4",
-    kind="convergence",
-    tier="minutes",
-    says="every variable's Gamma reaches the linear part of sReLU; the time it takes, in units of d / sigma_0^{q-2}",
+    statement="Lemma A.4",
+    says=r"every variable's $\Gamma$ reaches the linear part of sReLU; the time it takes, in units of"
+    r" $d/\sigma_0^{q-2}$, is shown",
+    of=(retrieval.train,),
     cases=Retrieval(),
+    tier="minutes",
+    seeds=2,
 )
-def every_diagonal_emerges(config: Retrieval, seed: int) -> Verdict:
-    rows, missing = [], 0
+def every_diagonal_emerges(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
         passed = run.history.gamma >= config.rho
-        missing += int((~passed.any(axis=0)).sum())
+        yield true(f"every variable emerges, |X|={variables}", passed.any(axis=0))
+        yield true(f"none has emerged at the start, |X|={variables}", ~passed[0])
         last = int(passed.argmax(axis=0).max())
         clock = float(run.history.rate[:last].sum()) * config.sigma0 ** (config.q - 2) / run.task.vocabulary
-        rows.append({"|X|": variables, "last passes at step": last, "sum of eta sigma_0^{q-2}/d": clock})
-    return Verdict.at_most(missing, 0, otherwise="not-reproduced", details=tuple(rows))
+        yield row({"|X|": variables, "last passes at step": last, "sum of eta sigma_0^{q-2}/d": clock})
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "lemA12",
-    kind="convergence",
-    tier="minutes",
-    says="token 4 converges: loss below 1e-3, and the active diagonal Phi is of order log d for every variable",
+    statement="Lemma A.12",
+    says=r"token 4 converges: loss below $10^{-3}$, and every active diagonal $\Phi$ is at least $\log d$",
+    of=(retrieval.train,),
     cases=Retrieval(),
+    tier="minutes",
+    seeds=2,
 )
-def the_variable_token_converges(config: Retrieval, seed: int) -> Verdict:
-    rows = [
-        {"|X|": variables, "loss": final_loss(run), "least Phi / log d": float(run.active.min() / run.scale)}
-        for variables, run in trained(config, seed).items()
-    ]
-    worst = max(row["loss"] for row in rows)
-    return Verdict.at_most(worst, 1e-3, otherwise="not-reproduced", details=tuple(rows))
+def the_variable_token_converges(config: Retrieval, seed: int):
+    for variables, run in trained(config, seed).items():
+        yield at_most(f"loss, |X|={variables}", final_loss(run), 1e-3)
+        yield at_least(f"loss at the start, |X|={variables}", run.history.loss[0], 1.0)
+        yield at_least(f"least Phi / log d, |X|={variables}", run.active.min() / run.scale, 1.0)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "lemA11",
-    kind="convergence",
-    tier="minutes",
-    says="Induction A.1 all along: the diagonal plus b stays positive and never decreases; sizes of (b) to (d)",
+    statement=("Lemma A.11", "Induction A.1"),
+    says=r"Induction A.1 all along: the diagonal plus $b$ stays positive and never decreases; the correlations of (b)"
+    " to (d) are read off the weights, entry by entry",
+    of=(retrieval.train, retrieval.correlations, retrieval.diagonal),
     cases=Retrieval(),
+    tier="minutes",
+    seeds=2,
 )
-def the_induction_holds(config: Retrieval, seed: int) -> Verdict:
-    facts, rows = {}, []
+def the_induction_holds(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
         gamma = run.history.gamma
-        facts[f"|X|={variables}: Gamma > 0"] = bool((gamma > 0).all())
-        facts[f"|X|={variables}: Gamma never decreases"] = bool((np.diff(gamma, axis=0) >= 0).all())
+        yield true(f"Gamma > 0, |X|={variables}", gamma > 0)
+        yield true(f"Gamma never decreases, |X|={variables}", np.diff(gamma, axis=0) >= 0)
+        for kind, size in read_off(run).items():
+            yield equal(f"{kind}, |X|={variables}", float(getattr(run.found, kind)), size, 1e-6)
         sizes = {kind: float(getattr(run.found, kind)) for kind in run.found._fields[1:]}
-        rows.append({"|X|": variables, "sigma_0 log d": run.model.bias, **sizes})
-    return exactly(facts, details=tuple(rows))
+        yield row({"|X|": variables, "sigma_0 log d": run.model.bias, **sizes})
+
+
+def read_off(run: Trained) -> dict[str, float]:
+    """The largest weight of each kind, with a loop over slots, tokens and classes."""
+    W = np.abs(np.asarray(run.model.weights)[:, :, 0]).max(axis=-1)  # (slot, token, class)
+    _, action, value = run.task.starts
+    kinds = {"actions": 0.0, "values": 0.0, "off_diagonal": 0.0, "other_slots": 0.0, "other_classes": 0.0}
+    shown = {0: range(1, action), 1: range(action, value), 2: range(1, action), 3: range(1, action)}
+    shown[4] = range(value, run.task.vocabulary)
+    for slot, tokens in shown.items():
+        for token in tokens:
+            for j in range(run.task.vocabulary):
+                if not 1 <= j < action:
+                    kind = "other_classes"
+                elif slot == 0 and token == j:
+                    continue
+                else:
+                    kind = ("off_diagonal", "actions", "other_slots", "other_slots", "values")[slot]
+                kinds[kind] = max(kinds[kind], float(W[slot, token, j]))
+    return kinds
 
 
 # --- bounds on everything else ----------------------------------------------------------------------------------------
 
 
-def curve(config: Retrieval, seed: int, kind: str, factor: float = 1.0) -> Verdict:
-    """The largest correlation of one kind: over the least diagonal and over sigma_0, for each number of variables."""
-    rows = []
+def stays_small(config: Retrieval, seed: int, *, kind: str, per: str = ""):
+    """The largest correlation of one kind, over the least diagonal (times |G| or |Y|) and over sigma_0 log d."""
+    factor = {"": 1, "actions": action_of(config.action).actions, "values": action_of(config.action).values}[per]
     for variables, run in trained(config, seed).items():
         size = float(getattr(run.found, kind))
-        row = {"|X|": variables, "largest": size, "over the least diagonal": factor * size / run.least}
-        rows.append(row | {"over sigma_0 log d": size / run.model.bias})
-    worst = max(row["over the least diagonal"] for row in rows)
-    return Verdict.reported(worst, details=tuple(rows), note="asymptotic: no constant is stated")
+        yield measured(f"largest over the least diagonal, |X|={variables}", factor * size / run.least)
+        yield row({"|X|": variables, "largest": size, "over sigma_0 log d": size / run.model.bias})
+    yield note("asymptotic: no constant is stated")
 
 
-@LEDGER.theory(
+LEDGER.family(
+    stays_small,
+    {
+        "lemA6": {
+            "statement": "Lemma A.6",
+            "says": r"correlations with actions are at most $O(\sigma_0) + O(1/|G|)$ of the diagonal",
+            "given": {"kind": "actions", "per": "actions"},
+        },
+        "lemA7": {
+            "statement": "Lemma A.7",
+            "says": r"correlations with values are at most $O(\sigma_0) + O(1/|Y|)$ of the diagonal",
+            "given": {"kind": "values", "per": "values"},
+        },
+        "lemA8": {
+            "statement": "Lemma A.8",
+            "says": r"other variables in slot 1 stay at $O(\sigma_0)$",
+            "given": {"kind": "off_diagonal"},
+        },
+        "lemA9": {
+            "statement": "Lemma A.9",
+            "says": r"slots 3 and 4 stay at $O(\sigma_0)$",
+            "given": {"kind": "other_slots"},
+        },
+        "lemA10": {
+            "statement": "Lemma A.10",
+            "says": r"classes that are no variables stay at $O(\sigma_0)$ in all slots",
+            "given": {"kind": "other_classes"},
+        },
+    },
+    form="reported",
+    cases=Retrieval(),
+    tier="minutes",
+)
+
+
+@LEDGER.reported(
     "lemA5",
-    kind="asymptotic",
-    tier="minutes",
-    says="the active diagonal Phi stays of order log d (printed: at most log^{1+c} d)",
+    statement="Lemma A.5",
+    says=r"the active diagonal $\Phi$ stays of order $\log d$",
     cases=Retrieval(),
-)
-def the_diagonal_stays_bounded(config: Retrieval, seed: int) -> Verdict:
-    rows = [{"|X|": n, "Phi / log d": float(run.active.max() / run.scale)} for n, run in trained(config, seed).items()]
-    return Verdict.reported(max(row["Phi / log d"] for row in rows), details=tuple(rows))
-
-
-@LEDGER.theory(
-    "lemA6",
-    kind="asymptotic",
     tier="minutes",
-    says="correlations with actions are at most O(sigma_0) + O(1/|G|) of the diagonal",
-    cases=Retrieval(),
 )
-def actions_matter_little(config: Retrieval, seed: int) -> Verdict:
-    return curve(config, seed, "actions", action_of(config.action).actions)
-
-
-@LEDGER.theory(
-    "lemA7",
-    kind="asymptotic",
-    tier="minutes",
-    says="correlations with values are at most O(sigma_0) + O(1/|Y|) of the diagonal",
-    cases=Retrieval(),
-)
-def values_matter_little(config: Retrieval, seed: int) -> Verdict:
-    return curve(config, seed, "values", action_of(config.action).values)
-
-
-@LEDGER.theory(
-    "lemA8",
-    kind="asymptotic",
-    tier="minutes",
-    says="other variables in slot 1 stay at O(sigma_0)",
-    cases=Retrieval(),
-)
-def other_variables_stay_small(config: Retrieval, seed: int) -> Verdict:
-    return curve(config, seed, "off_diagonal")
-
-
-@LEDGER.theory("lemA9", kind="asymptotic", tier="minutes", says="slots 3 and 4 stay at O(sigma_0)", cases=Retrieval())
-def other_slots_stay_small(config: Retrieval, seed: int) -> Verdict:
-    return curve(config, seed, "other_slots")
-
-
-@LEDGER.theory(
-    "lemA10",
-    kind="asymptotic",
-    tier="minutes",
-    says="classes that are no variables stay at O(sigma_0) in all slots",
-    cases=Retrieval(),
-)
-def other_classes_stay_small(config: Retrieval, seed: int) -> Verdict:
-    return curve(config, seed, "other_classes")
+def the_diagonal_stays_bounded(config: Retrieval, seed: int):
+    for variables, run in trained(config, seed).items():
+        yield measured(f"largest Phi / log d, |X|={variables}", run.active.max() / run.scale)
 
 
 # --- Claims A.1 and A.2 -----------------------------------------------------------------------------------------------
@@ -244,42 +260,41 @@ def predictions(run: Trained, seed: int) -> list[Any]:
     """The trained token 4 on a few chains, with the paper's quantities."""
     network = literal.network_of(run.model)
     rows = chains.sentences(run.task, chains.drawn(run.task, seed, 100))
-    return [literal.step_of(network, row[:2], 1, row[2, 3:4]) for row in rows]
+    return [literal.step_of(network, told[:2], 1, told[2, 3:4]) for told in rows]
 
 
-@LEDGER.theory(
+@LEDGER.reported(
     "claimA1",
-    kind="asymptotic",
-    tier="minutes",
-    says="Lambda of class x_1 is (W_1 + W_2 + W_5)/2 + b up to O(sigma_0): what slots 3 and 4 add, over sigma_0 log d",
+    statement="Claim A.1",
+    says=r"$\Lambda$ of class $x_1$ is $(W_1 + W_2 + W_5)/2 + b$ up to $O(\sigma_0)$: what slots 3 and 4 add, over"
+    r" $\sigma_0 \log d$",
     cases=Retrieval(),
+    tier="minutes",
 )
-def three_slots_make_lambda(config: Retrieval, seed: int) -> Verdict:
-    rows = []
+def three_slots_make_lambda(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
         W, rest, whole = np.asarray(run.model.weights)[:, :, 0], [], []
         for step in predictions(run, seed):
             j, x0 = int(step.target[0]), int(step.clauses[0, 2])
             rest.append(np.abs(W[2, x0, j] + W[3, x0, j]).max() / 2)
             whole.append(step.lam[0, j].max())
-        rows.append({"|X|": variables, "slots 3 and 4": float(max(rest)), "Lambda": float(np.median(whole))})
-        rows[-1]["over sigma_0 log d"] = float(max(rest)) / run.model.bias
-    return Verdict.reported(max(row["over sigma_0 log d"] for row in rows), details=tuple(rows))
+        yield measured(f"slots 3 and 4 over sigma_0 log d, |X|={variables}", float(max(rest)) / run.model.bias)
+        yield row({"|X|": variables, "slots 3 and 4": float(max(rest)), "Lambda": float(np.median(whole))})
 
 
-@LEDGER.theory(
+@LEDGER.reported(
     "claimA2",
-    kind="asymptotic",
-    tier="minutes",
-    says="wrong classes share evenly: logit_j = O(1/d) (1 - logit_{x_1}); the largest d logit_j / (1 - logit_{x_1})",
+    statement="Claim A.2",
+    says=r"wrong classes share evenly, $\mathrm{logit}_j = O(1/d)(1 - \mathrm{logit}_{x_1})$: the largest"
+    r" $d\,\mathrm{logit}_j/(1 - \mathrm{logit}_{x_1})$",
     cases=Retrieval(),
+    tier="minutes",
 )
-def wrong_classes_share_evenly(config: Retrieval, seed: int) -> Verdict:
-    rows = []
+def wrong_classes_share_evenly(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
         ratios = []
         for step in predictions(run, seed):
             others = np.exp(np.delete(step.F[0], step.target[0]))
             ratios.append(run.task.vocabulary * others.max() / others.sum())
-        rows.append({"|X|": variables, "largest": float(max(ratios)), "median": float(np.median(ratios))})
-    return Verdict.reported(max(row["largest"] for row in rows), details=tuple(rows))
+        yield measured(f"largest share times d, |X|={variables}", float(max(ratios)))
+        yield row({"|X|": variables, "median": float(np.median(ratios))})

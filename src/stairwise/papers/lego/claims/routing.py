@@ -1,18 +1,19 @@
 """Attention under a permutation-symmetric Q: dilution in closed form, and the mechanism of Figures 3 and 4."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stairwise.lab.checks import exactly, identical, under
-from stairwise.lab.config import option
-from stairwise.lab.contract import Verdict
+from stairwise.config import option
+from stairwise.lab.contract.checks import at_least, at_most, equal, row, true
+from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.networks import ideal
 from stairwise.papers.lego.claims.sizes import Ideal
 from stairwise.papers.lego.config.task import Task
-from stairwise.papers.lego.theory import chains, dilution, literal
+from stairwise.papers.lego.theory import chains, dilution, lengths, literal
 
 ROUTED = (5.0, 0.0, 5.0, 0.0)
 FAR = 3.3  # e^FAR > 25: without a block its clause keeps less than 1/25, a tenth of .4
@@ -28,92 +29,121 @@ class Diluted(Ideal):
     lengths: tuple[int, ...] = option((2, 4, 16, 64, 256, 1024), "lengths L of the bound", low=2, high=1_000_000)
 
 
-@LEDGER.theory(
+def concentrated(config: Diluted) -> dict[str, bool]:
+    """Without the formulas under test: eps(2, 2) = (e^b + e^e) / (e^a + e^b + e^c + e^e)."""
+    a, b, c, e = np.exp(config.scores)
+    return {"eps(2,2) <= 1/2": bool(b + e <= a + c)}
+
+
+@LEDGER.exact(
     "dilution",
-    kind="identity",
-    says="eps(L,l) and the gap in closed form equal the model's attention; eps(L,L) <= 2L/(2L + 1/eps(2,2))",
-    cases=Diluted(),
+    statement=("Section 6.2.1", "Eq. (19)", "Eq. (20)"),
+    says=r"$\varepsilon(L,\ell)$ and the gap in closed form equal the attention of the network; the odds of"
+    r" $\varepsilon(L,L)$ are at most $2 L \varepsilon(2,2)$, and 2 is the least such constant",
+    of=(
+        dilution.attention,
+        dilution.concentration,
+        dilution.diluted,
+        lengths.masses,
+        lengths.concentration,
+        lengths.gap,
+        lengths.every_step,
+    ),
+    hypotheses=concentrated,
+    cases=(Diluted(), Diluted(scores=(0.3, 0.3, 0.3, 0.3))),
 )
-def attention_dilutes_as_predicted(config: Diluted, seed: int) -> Verdict:
+def attention_dilutes_as_predicted(config: Diluted, seed: int):
     a, b, c, e = config.scores
-    L, pairs = config.task.length, {}
+    L = config.task.length
+    every = lengths.every_step(config.scores, L)
     for l in range(1, L + 1):
         step = ideal(config, seed, (l,)).found[0][0]
         formula = dilution.attention(a, b, c, e, L, l)
         order = [formula.other_predicate] * L + [formula.other_answer] * (l - 1) + [formula.own]
         order[l - 1] = formula.predicate
-        pairs[f"attention at l={l}"] = (step.attention, np.array(order))
+        yield equal(f"attention, l={l}", step.attention, np.array(order))
+        near, own = step.attention[l - 1], step.attention[-1]
         wrong = np.delete(step.attention, [l - 1, -1]).sum()  # 1 less the two would cancel
-        pairs[f"eps at l={l}"] = (wrong, dilution.concentration(a, b, c, e, L, l))
+        yield equal(f"eps, l={l}", wrong, dilution.concentration(a, b, c, e, L, l))
+        yield equal(f"gap, l={l}", near - own, formula.gap, scale=near)
+        masses = [near, np.delete(step.attention[:L], l - 1).sum(), own, step.attention[L:-1].sum()]
+        yield equal(f"four masses, l={l}", masses, lengths.masses(config.scores, L, l))
+        yield equal(f"eps over all l, l={l}", wrong, every[l - 1])
+        yield equal(f"gap of four masses, l={l}", near - own, lengths.gap(config.scores, L, l), scale=near)
     at_two = dilution.concentration(a, b, c, e, 2, 2)
-    rows = [
-        {"L": n, "eps(L,L)": dilution.concentration(a, b, c, e, n, n), "bound": dilution.diluted(at_two, n)}
-        for n in config.lengths
-    ]
-    share = max(row["eps(L,L)"] / row["bound"] for row in rows)
-    small = () if at_two <= 0.5 else (f"eps(2,2)={at_two:.3g} must be at most 1/2 for the constant 2",)
-    bound = under(small, Verdict.at_most(share, 1.0, details=tuple(rows)))
-    return Verdict.worst({"closed form": identical(pairs), "bound": bound})
+    for n in config.lengths:
+        # odds: near 1 a share says nothing; those of eps(L,L) are (L-1)(e^b + e^e)/(e^a + e^c)
+        odds = (n - 1) * (math.exp(b) + math.exp(e)) / (math.exp(a) + math.exp(c))
+        bound = dilution.diluted(at_two, n)
+        yield at_most(f"odds of eps(L,L), L={n}", odds, bound / (1 - bound), rounding=1e-9)
+        yield row({"L": n, "eps(L,L)": odds / (1 + odds), "bound": bound})
+    if math.isclose(at_two, 0.5):
+        far = dilution.diluted(at_two, max(config.lengths))
+        yield at_least(
+            "the odds over the bound's, at eps(2,2) = 1/2", odds / (far / (1 - far)), 1 - 1.5 / max(config.lengths)
+        )
 
 
 def looked_at(network: Any, rows: np.ndarray, L: int) -> list[tuple[np.ndarray, bool, int]]:
     """For every chain and step: attention, whether the value comes out right, and the step."""
     found = []
-    for row in rows:
+    for told in rows:
         for l in range(1, L + 1):
-            step = literal.step_of(network, row[: L + l], L, row[L + l, 4:])
+            step = literal.step_of(network, told[: L + l], L, told[L + l, 4:])
             found.append((step.attention, int(np.argmax(step.F[0])) == int(step.target[0]), l))
     return found
 
 
-def routed(config: Ideal) -> tuple[str, ...]:
-    """What both figures show: Q leads from an answer to two clauses, .4 of the attention or more on each."""
+def routed(config: Ideal) -> dict[str, bool]:
+    """What both figures show: Q leads from an answer to two clauses."""
     (a, b, c, e), L = config.scores, config.task.length
     found = [dilution.attention(a, b, c, e, L, l) for l in range(1, L + 1)]
     least = min(min(one.predicate, one.own) for one in found)
-    if least >= 0.4:
-        return ()
-    return (f"scores={config.scores} must put at least .4 on each of the two clauses, not {least:.3g}",)
+    return {"Q puts at least 0.4 on each of the two clauses": least >= 0.4}
 
 
-def ablatable(config: Ideal) -> tuple[str, ...]:
+def ablatable(config: Ideal) -> dict[str, bool]:
     """What a block's removal can show: there are other clauses and other values, and a, c are far above 0."""
     task, (a, _, c, _) = config.task, config.scores
-    missing = routed(config)
-    if task.length < 2:
-        missing += (f"task.length={task.length} must be at least 2: there is no other predicate",)
-    if task.group.values < 2:
-        missing += (f"task.action={task.action} must have at least 2 values: none can be wrong",)
-    if len(np.unique(np.asarray(task.group.table), axis=0)) < 2:
-        missing += (f"task.action={task.action} must have two actions that differ: one needs no looking up",)
-    if min(a, c) < FAR:
-        missing += (f"scores: a={a:g} and c={c:g} must be at least {FAR:g}, for a tenth to be left without them",)
-    return missing
+    return routed(config) | {
+        "there is another predicate: L >= 2": task.length >= 2,
+        "there are two values": task.group.values >= 2,
+        "two actions differ": len(np.unique(np.asarray(task.group.table), axis=0)) >= 2,
+        f"a and c are at least {FAR:g}, for a tenth to be left without them": min(a, c) >= FAR,
+    }
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "fig3",
-    kind="illustration",
-    says="the mechanism: answer l-1 looks at predicate l and at itself, and the FFN applies g_l to y_{l-1}",
+    statement="Figure 3",
+    says=r"the mechanism: answer $\ell-1$ looks at predicate $\ell$ and at itself, and the FFN applies $g_\ell$ to"
+    r" $y_{\ell-1}$",
+    of=(models.symmetric_scores, models.ideal),
+    hypotheses=routed,
     cases=Ideal(Task("C5", 7, 5), scores=ROUTED, samples=8),
+    seeds=3,
 )
-def two_clauses_are_retrieved(config: Ideal, seed: int) -> Verdict:
+def two_clauses_are_retrieved(config: Ideal, seed: int):
     case, L = ideal(config, seed, (1,)), config.task.length
     network = literal.network_of(case.model)
     found = looked_at(network, chains.sentences(case.task, case.chains), L)
-    top = [set(np.argsort(attention)[-2:]) == {l - 1, L + l - 1} for attention, _, l in found]
+    yield true("the two clauses lead", [set(np.argsort(w)[-2:]) == {l - 1, L + l - 1} for w, _, l in found])
+    yield true("the next value comes out", [right for _, right, _ in found])
     mass = float(np.mean([attention[l - 1] + attention[-1] for attention, _, l in found]))
-    facts = {"the two clauses lead": all(top), "the next value comes out": all(right for _, right, _ in found)}
-    return under(routed(config), exactly(facts, details=({"mean mass on the two": mass, "steps": len(found)},)))
+    yield row({"mean mass on the two": mass, "steps": len(found)})
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "fig4",
-    kind="illustration",
-    says="Q43 looks predicates up, Q44 is self-attention: without either block that clause drops to the others' level",
+    statement="Figure 4",
+    says=r"$Q_{4,3}$ looks predicates up, $Q_{4,4}$ is self-attention: without either block that clause drops to the"
+    " others' level",
+    of=(models.symmetric_scores,),
+    hypotheses=ablatable,
     cases=Ideal(Task("C5", 7, 5), scores=ROUTED, samples=8),
+    seeds=3,
 )
-def each_block_finds_its_clause(config: Ideal, seed: int) -> Verdict:
+def each_block_finds_its_clause(config: Ideal, seed: int):
     case, L = ideal(config, seed, (1,)), config.task.length
     whole = literal.network_of(case.model)
     rows, d = chains.sentences(case.task, case.chains), case.task.vocabulary
@@ -122,21 +152,14 @@ def each_block_finds_its_clause(config: Ideal, seed: int) -> Verdict:
         scores = whole.scores.reshape(5, d, 5, d).copy()
         if block is not None:
             scores[3, :, block] = 0.0
-        network = whole._replace(scores=scores.reshape(5 * d, 5 * d))
-        found = looked_at(network, rows, L)
-        table.append(
-            {
-                "Q": name,
-                "on the predicate": float(np.mean([attention[l - 1] for attention, _, l in found])),
-                "on itself": float(np.mean([attention[-1] for attention, _, l in found])),
-                "right": float(np.mean([right for _, right, _ in found])),
-            }
-        )
+        found = looked_at(whole._replace(scores=scores.reshape(5 * d, 5 * d)), rows, L)
+        predicate = float(np.mean([attention[l - 1] for attention, _, l in found]))
+        own = float(np.mean([attention[-1] for attention, _, l in found]))
+        table.append((predicate, own, float(np.mean([right for _, right, _ in found]))))
+        yield row({"Q": name, "on the predicate": predicate, "on itself": own, "right": table[-1][2]})
     both, no43, no44 = table
-    facts = {
-        "both are found": both["on the predicate"] > 0.3 and both["on itself"] > 0.3,
-        "without Q43 the predicate is lost": no43["on the predicate"] < both["on the predicate"] / 10,
-        "without Q44 the own answer is lost": no44["on itself"] < both["on itself"] / 10,
-        "values need both": both["right"] == 1.0 > max(no43["right"], no44["right"]),
-    }
-    return under(ablatable(config), exactly(facts, details=tuple(table)))
+    yield at_least("attention to the predicate", both[0], 0.3)
+    yield at_least("attention to itself", both[1], 0.3)
+    yield at_most("attention to the predicate without Q43", no43[0], both[0] / 10)
+    yield at_most("attention to itself without Q44", no44[1], both[1] / 10)
+    yield true("values need both", both[2] == 1.0 > max(no43[2], no44[2]))

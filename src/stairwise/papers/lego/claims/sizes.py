@@ -1,9 +1,11 @@
 """What the claims share: the sizes they take, and the hypotheses of the statements about actions."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
-from stairwise.papers.lego.config.task import Task
+from stairwise.config import Config, option, require
+from stairwise.papers.lego.config.task import Task, action_of
 from stairwise.tasks.groups import Action
 
 LARGEST_WEIGHTS = 2_000_000  # entries of W that are written out as 5d-vectors
@@ -58,19 +60,32 @@ def long_enough(task: Task, step: int) -> None:
 # --- hypotheses -------------------------------------------------------------------------------------------------------
 
 
-def simply_transitive(action: Action) -> tuple[str, ...]:
-    """Assumption 4.1: exactly one action takes y to j."""
-    failed = [name for name, true in (("transitive", action.transitive), ("free", action.free)) if not true]
-    return tuple(f"action={action.name} must be {name} (Assumption 4.1: simply transitive)" for name in failed)
+def both(*parts: Callable[[Any], Mapping[str, bool]]) -> Callable[[Any], Mapping[str, bool]]:
+    """Hypotheses of several kinds together."""
+    return lambda config: {name: met for part in parts for name, met in part(config).items()}
 
 
-def transitive(action: Action) -> tuple[str, ...]:
+def group_of(config: Any) -> Action:
+    """The action of a config, wherever it has it."""
+    owner = getattr(config, "task", config)
+    return owner.group if hasattr(owner, "group") else action_of(owner.action)
+
+
+def assumption_4_1(config: Any) -> dict[str, bool]:
+    """Exactly one action takes y to j."""
+    action = group_of(config)
+    return {"the action is transitive (Assumption 4.1)": action.transitive, "it is free (Assumption 4.1)": action.free}
+
+
+def transitive_group(config: Any) -> dict[str, bool]:
     """Assumption C.1 without its size conditions: a group acts with a single orbit."""
-    found = () if action.transitive else (f"action={action.name} must be transitive (Assumption C.1)",)
-    return found if action.is_group else (*found, f"action={action.name} must be a group (Assumption C.1)")
+    action = group_of(config)
+    return {
+        "the action is that of a group (Assumption C.1)": action.is_group,
+        "it is transitive (Assumption C.1)": action.transitive,
+    }
 
 
-def transitive_not_free(action: Action) -> tuple[str, ...]:
-    """Assumption C.1: transitive, and some action other than the identity keeps a value."""
-    free = (f"action={action.name} must not be free (Assumption C.1)",) if action.free else ()
-    return transitive(action) + free
+def assumption_c1(config: Any) -> dict[str, bool]:
+    """Transitive, and some action other than the identity keeps a value."""
+    return transitive_group(config) | {"it is not free (Assumption C.1)": not group_of(config).free}

@@ -1,27 +1,57 @@
 """Descents of the features that several claims look at: each is made once."""
 
+import dataclasses
+import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from stairwise.lab.config import option
-from stairwise.papers.lego import algorithms, ffn
+from stairwise.config import option
+from stairwise.lab.contract.checks import at_most, hypothesis
+from stairwise.papers.lego import activation, algorithms, ffn
 from stairwise.papers.lego import model as models
-from stairwise.papers.lego.config.dynamics import FeatureRun
-from stairwise.papers.lego.theory import phases
+from stairwise.papers.lego.config.dynamics import Constants, FeatureRun
+from stairwise.papers.lego.theory import features, phases, start
 from stairwise.train import keys
 from stairwise.train.loop import RunningTrial
 
 
 @dataclass(frozen=True)
 class Trained(FeatureRun):
-    """The descent of the feature tables, at several seeds."""
+    """The descent of the features, with a choice of activation."""
 
     points: int = option(100, "moments that are kept", low=10, high=10_000)
-    seeds: int = option(2, "seeds, all of which must do it", low=1, high=100)
+    activation: str = option(
+        "flat",
+        "below 0: flat (0, as in our networks), leaky (Assumption B.2), or definition (Definition 3.4: the power down"
+        " to -rho, then rho/q)",
+        choices=("flat", "leaky", "definition"),
+    )
+    leak: float = option(1e-6, "slope w of the leaky activation", above=0.0, below=1.0)
+
+    @property
+    def bias(self) -> float:
+        """mu = b = sigma_0 log d."""
+        return self.sigma0 * math.log(self.vocabulary)
+
+    @property
+    def clip(self) -> float:
+        """B = C_B log d."""
+        return models.logit_clip(self.vocabulary, self.network.clip_factor)
+
+    @property
+    def fiber(self) -> float:
+        return self.group.actions / self.group.values
+
+    @property
+    def height(self) -> float:
+        """V_psi at which a pair of one neuron reaches B; its class's other winners rest on the flat branch."""
+        flat = {"flat": 0.0, "leaky": self.leak * self.clip, "definition": self.network.rho / self.network.power}
+        resting = (self.group.values - 1) * flat[self.activation]
+        return float(models.feature_scale(self.clip, self.network.rho, self.network.power, self.bias, resting))
 
 
 @dataclass(frozen=True)
@@ -32,9 +62,60 @@ class Resolved(Trained):
     points: int = option(400, "moments that are kept", low=10, high=10_000)
 
 
+# d enters through b, B and the number of idle classes only: the theorems' own regime costs no more than a small one
+FREE = Resolved(
+    action="C3",
+    neurons=9,
+    vocabulary=2**20,
+    sigma0=2.0**-10,
+    network=Constants(clip_factor=3.0, power=6),
+    steps=60_000,
+    points=6000,
+    activation="leaky",
+)
+FIBERS = dataclasses.replace(FREE, action="S3")
+
+
+# --- hypotheses -------------------------------------------------------------------------------------------------------
+
+
+def enough_neurons(config: FeatureRun) -> dict[str, bool]:
+    return {"m >= |Y|": config.neurons >= config.group.values}
+
+
+def regime(config: Trained) -> dict[str, bool]:
+    """What Theorems B.1 and C.1 assume of the sizes; the range of w is illegible in our copy."""
+    return {
+        "sigma_0 = d^-1/2 (Assumption 3.3)": math.isclose(config.sigma0, config.vocabulary**-0.5, rel_tol=1e-9),
+        "sigma_0 log d <= rho/40": config.bias <= config.network.rho / 40,
+        "|Y| <= log d (Assumption 4.1)": config.group.values <= math.log(config.vocabulary),
+        "the activation of Assumption B.2": config.activation == "leaky",
+        "steps move a feature by at most 0.1 mu": _first_move(config) <= 0.1,
+        **enough_neurons(config),
+    }
+
+
+def small_start(config: Trained) -> dict[str, bool]:
+    """The order of the curriculum is that of the flow from a small start."""
+    return {
+        "sigma_0 log d <= rho/40": config.bias <= config.network.rho / 40,
+        "steps move a feature by at most 0.1 mu": _first_move(config) <= 0.1,
+        **enough_neurons(config),
+    }
+
+
+def _first_move(config: Trained) -> float:
+    """How far the first step moves a feature, in units of mu."""
+    scale = {"relative": 1.0, "largest": config.bias}.get(config.scale, math.inf)
+    return config.learning_rate / scale
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Seen:
-    """A token, its features over time (NumPy arrays with a leading time axis), and the shape at the end."""
+    """A token, its features over time (arrays with a leading time axis), and the shape at the end."""
 
     token: Any
     history: Any
@@ -54,6 +135,12 @@ class Seen:
         j, y = np.indices(self.winner.shape)
         return rows[..., j, self.winner, y]
 
+    def won(self, place: int = -1) -> tuple[np.ndarray, np.ndarray]:
+        """V_{j,y}(g) as (j, y, g) and V_{j,y}(y') as (j, y, y') of the winning neurons."""
+        now = self.moment(place)
+        classes = np.arange(len(self.winner))[:, None]
+        return np.asarray(now.action)[classes, self.winner], np.asarray(now.value)[classes, self.winner]
+
     def first(self, level: float) -> np.ndarray:
         """The first kept moment at which each winner's V_psi exceeds a level, -1 where it never does."""
         above = self.of_winners(self.V) > level
@@ -63,14 +150,24 @@ class Seen:
 def begun(config: Trained, seed: int) -> tuple[Any, Any]:
     """The token and the features at the start."""
     token = algorithms.value_token(RunningTrial(config, seed))
+    if config.activation != "flat":
+        token = dataclasses.replace(token, activation=_activation(config))
     return token, token.start(keys.role_key(seed, "features"), config.neurons, config.sigma0, algorithms.real())
+
+
+@lru_cache(maxsize=32)
+def _activation(config: Trained) -> Any:
+    """One function per config, so that a seed does not start a new compilation."""
+    if config.activation == "definition":
+        return activation.smooth_relu_printed
+    return partial(activation.smooth_relu_leaky, slope=config.leak, clip=config.clip)
 
 
 @lru_cache(maxsize=24)
 def seen(config: Trained, seed: int) -> Seen:
     """The descent of one seed."""
-    token, start = begun(config, seed)
-    kept = phases.history(token, start, config.rate, config.scale, config.steps, config.points)
+    token, begin = begun(config, seed)
+    kept = phases.history(token, begin, config.learning_rate, config.scale, config.steps, config.points)
     last = jax.tree.map(lambda rows: rows[-1], kept.features)
     shape = jax.tree.map(np.asarray, _shape()(token, last))
     V = np.asarray(_emergence()(kept.features, token.fibers))
@@ -87,46 +184,32 @@ def _emergence():
     return jax.jit(jax.vmap(ffn.emergence, in_axes=(0, None)))
 
 
-def every_seed(config: Trained, seed: int) -> list[Seen]:
-    return [seen(config, seed + i) for i in range(config.seeds)]
-
-
 @lru_cache(maxsize=1)
 def _gamma():
     return jax.jit(phases.gamma)
 
 
-def least_miss(config: FeatureRun) -> float:
-    """lambda = (d-1)/(d-1+e^B): 1 - logit of a pair at the clip, which no pair falls below."""
-    clip = models.logit_clip(config.vocabulary, config.network.clip_factor)
-    return (config.vocabulary - 1) / (config.vocabulary - 1 + float(np.exp(clip)))
+@lru_cache(maxsize=1)
+def _gammas():
+    return jax.jit(jax.vmap(phases.gamma, in_axes=(None, 0)))
 
 
-def gradient_left(one: Seen) -> float:
-    """The largest of the parts Gamma+ and Gamma- at the end."""
-    return max(float(np.asarray(part).max()) for part in _gamma()(one.token, one.end()))
+def gammas(one: Seen) -> Any:
+    """Gamma+ and Gamma- at every kept moment."""
+    return _gammas()(one.token, one.history.features)
 
 
-def at_rest(config: Trained, seed: int) -> tuple[str, ...]:
-    """The theorems speak of a time T_1 at which descent has ended: no part of a gradient above lambda/d is left."""
-    least = least_miss(config)
-    left = max(gradient_left(one) for one in every_seed(config, seed)) / least
-    return () if left <= 1 / config.vocabulary else (
-        f"steps={config.steps} must be enough for descent to end: a gradient of {left:.2g} lambda is left,"
-        " at most 1/d of it may be",
-    )  # fmt: skip
+def at_rest(config: Trained, one: Seen):
+    """The theorems speak of a time T_1 at which descent has ended: no push above lambda/d is left."""
+    left = float(np.asarray(_gamma()(one.token, one.end()).push).max())
+    yield at_most("push left / lambda", left / start.logit_floor(config.vocabulary, config.clip), 1 / config.vocabulary)
 
 
-def small_steps(config: FeatureRun) -> tuple[str, ...]:
-    """The order of the curriculum is that of the flow: a step must move a feature by little against mu = b."""
-    moves = {"relative": config.rate, "largest": config.rate / (config.sigma0 * float(np.log(config.vocabulary)))}
-    move = moves.get(config.scale, 0.0)
-    return () if move <= 0.1 else (
-        f"rate={config.rate:g} must be small: the first step moves a feature by {move:.3g} mu (scale={config.scale})",
-    )  # fmt: skip
+def carried(one: Seen):
+    """What the inductions of Appendices B and C assume along the way: each pair has one neuron."""
+    return hypothesis("each pair is carried by one neuron (Inductions B.1, C.1)", one.shape.share.min() > 0.99)
 
 
-def enough_neurons(config: FeatureRun) -> tuple[str, ...]:
-    """Theorems B.1 and C.1 ask for m >= |Y|."""
-    least = config.group.values
-    return () if config.neurons >= least else (f"neurons={config.neurons} must be at least |Y|={least}",)
+def predicted(config: Trained) -> tuple[np.ndarray, np.ndarray]:
+    """What the winners' features should be once descent has ended."""
+    return features.learned(config.group, config.height, config.bias)

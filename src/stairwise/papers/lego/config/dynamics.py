@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.lego.config.task import Task, action_of
 from stairwise.tasks import groups
 
@@ -42,7 +42,9 @@ class FeatureRun(Config):
         "what the rate is divided by: nothing, the loss, the largest gradient, or the largest over min(V + b, 1)",
         choices=("constant", "loss", "largest", "relative"),
     )
-    rate: float = option(0.02, "learning rate, before it is divided", above=0.0, numeric=True)
+    learning_rate: float = option(
+        0.02, "learning rate, before it is divided", above=0.0, numeric=True, stored_as="rate"
+    )
     steps: int = option(20_000, "gradient steps", low=1, high=10_000_000)
     points: int = option(60, "measuring points, evenly spaced", low=1, high=10_000)
 
@@ -65,8 +67,10 @@ class Reduced(Config):
     action: str = option("S4", f"the action: {groups.NAMES}")
     variables: int = option(256, "variables |X|", low=3, high=1_000_000)
     network: Constants = option(Constants(), "clip and activation")
-    rate: float = option(0.01, "learning rate eta / |X|, divided by the loss", above=0.0, numeric=True)
-    sequences: int = option(200, "chains of each roll-out test", low=1, high=100_000)
+    learning_rate: float = option(
+        0.01, "learning rate eta / |X|, divided by the loss", above=0.0, numeric=True, stored_as="rate"
+    )
+    test_examples: int = option(200, "chains of each roll-out test", low=1, high=100_000, stored_as="sequences")
 
     def check(self) -> None:
         _checked_action(self.action)
@@ -96,14 +100,14 @@ class AttentionRun(Reduced):
     )
     exponent: float = option(2.0, "E_1 of the stopping loss d^-E_1", above=0.0, numeric=True)
     points: int = option(50, "measuring points, evenly spaced", low=1, high=10_000)
-    lengths: tuple[int, ...] = option(
-        (8, 16, 32, 64, 128, 256, 512), "lengths of the roll-out tests", low=1, high=65_536
+    test_lengths: tuple[int, ...] = option(
+        (8, 16, 32, 64, 128, 256, 512), "lengths of the roll-out tests", low=1, high=65_536, stored_as="lengths"
     )
 
     def check(self) -> None:
         super().check()
         require(len(self.supervised) > 0, "supervised must name step 1 or 2")
-        require(len(self.lengths) > 0, "lengths must name at least one length")
+        require(len(self.test_lengths) > 0, "test_lengths must name at least one length")
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Doubling(Reduced):
     supervised: str = option(
         "second", "which steps' losses are used: the second (paper) or any", choices=("second", "any")
     )
-    most_steps: int = option(2000, "steps of a stage at most", low=1, high=1_000_000)
+    steps: int = option(2000, "steps of a stage at most", low=1, high=1_000_000, stored_as="most_steps")
 
     def check(self) -> None:
         super().check()
@@ -141,16 +145,18 @@ class Curriculum(Config):
     attention_steps: int = option(300, "steps of stage 2", low=1, high=1_000_000)
     attention_rate: float = option(0.02, "rate eta / |X| of stage 2, over the loss", above=0.0, numeric=True)
     measure_every: int = option(50, "steps between measurements", low=1)
-    lengths: tuple[int, ...] = option((1, 2, 5, 10, 13), "lengths of the roll-out tests", low=1, high=1000)
-    sequences: int = option(100, "chains of each roll-out test", low=1, high=100_000)
+    test_lengths: tuple[int, ...] = option(
+        (1, 2, 5, 10, 13), "lengths of the roll-out tests", low=1, high=1000, stored_as="lengths"
+    )
+    test_examples: int = option(100, "chains of each roll-out test", low=1, high=100_000, stored_as="sequences")
 
     def check(self) -> None:
         require(self.task.length >= 2, f"task.length={self.task.length} must be at least 2")
-        require(len(self.lengths) > 0, "lengths must name at least one length")
-        longest = max(self.lengths)
+        require(len(self.test_lengths) > 0, "test_lengths must name at least one length")
+        longest = max(self.test_lengths)
         require(
             longest < self.task.variables,
-            f"lengths={longest} must be below task.variables={self.task.variables}",
+            f"test_lengths={longest} must be below task.variables={self.task.variables}",
         )
         weights = 25 * self.task.vocabulary**2 * self.neurons
         require(weights <= 2**27, f"task.variables={self.task.variables} is too large: {weights} weights")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, ConfigError, option, require
+from stairwise.config import Config, ConfigError, option, require
 from stairwise.tasks import groups
 
 

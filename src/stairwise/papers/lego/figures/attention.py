@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, all_seeds, seeds_note, subplots
-from stairwise.papers.lego.figures.common import colour, grouped, protocol, sizes
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots
+from stairwise.papers.lego.figures.common import protocol, sizes
 
 
 def kind(record: Any) -> str:

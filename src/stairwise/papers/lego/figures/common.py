@@ -1,23 +1,11 @@
-"""What the figures of the practical decoder share: groups of records, curves against length, words for a config."""
+"""What the figures of the practical decoder share: curves against length, words for a config."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, DASHES, all_seeds
-
-
-def grouped(records: Iterable[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    """Records by a property, in the order of first appearance."""
-    groups: dict[Any, list[Any]] = {}
-    for record in records:
-        groups.setdefault(by(record), []).append(record)
-    return groups
-
-
-def colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
+from stairwise.lab.contract.plots import DASHES, all_seeds, colour
 
 
 def curve(record: Any, lengths: Sequence[int], name: str = "exact", stage: str | None = None):
@@ -46,12 +34,11 @@ def losses(records: Sequence[Any]) -> str:
 
 def protocol(config: Any) -> str:
     """How it was trained, but for the action: data, rate, steps, norm."""
-    lessons = config.lessons
-    data = f"{lessons.pool:,} sentences" if lessons.pool else "fresh data"
-    shape = "constant" if lessons.final_rate == 1 else "cosine"
+    data = f"{config.samples:,} sentences" if config.samples else "fresh data"
+    shape = "constant" if config.final_rate == 1 else "cosine"
     norm = "" if config.model.norm else ", no norm"
-    return f"{data}, {lessons.learning_rate:g} {shape}, {lessons.steps:,} steps{norm}"
+    return f"{data}, {config.learning_rate:g} {shape}, {config.steps:,} steps{norm}"
 
 
 def sizes(config: Any) -> str:
-    return f"|X|={config.task.variables}, width {config.model.width}, batch {config.lessons.batch}"
+    return f"|X|={config.task.variables}, width {config.model.width}, batch {config.batch}"

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, all_seeds, seeds_note, subplots
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots
 from stairwise.papers.lego.figures.common import (
-    colour,
     curve,
     draw_curves,
-    grouped,
     length_axis,
     losses,
     protocol,

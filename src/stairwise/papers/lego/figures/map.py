@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, seeds_note, subplots
+from stairwise.lab.contract.plots import COLUMN, grouped, seeds_note, subplots
 from stairwise.papers.lego.cells import compared
-from stairwise.papers.lego.figures.common import grouped, sizes
+from stairwise.papers.lego.figures.common import sizes
 
 
 def separation(records: Sequence[Any]):
@@ -19,7 +19,7 @@ def separation(records: Sequence[Any]):
         len(norms), len(lengths), figsize=(0.72 * COLUMN * len(lengths) + 0.6, 1.35 * len(norms) + 0.5), squeeze=False
     )
     for row, (norm, chosen) in zip(axes, norms.items(), strict=True):
-        pools = grouped(chosen, lambda record: record.config.lessons.pool)
+        pools = grouped(chosen, lambda record: record.config.samples)
         steps = chosen[0].series("loss")[0]
         for axis, length in zip(row, lengths, strict=True):
             found = [[compared(runs, length, int(step)) for step in steps] for runs in pools.values()]

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, DASHES, all_seeds, count_axis, subplots
-from stairwise.papers.lego.figures.common import colour, grouped
+from stairwise.lab.contract.plots import COLUMN, DASHES, all_seeds, colour, count_axis, grouped, subplots
 from stairwise.papers.lego.model import feature_ratio
 from stairwise.papers.lego.theory import lengths
 
@@ -210,7 +209,7 @@ def algorithm1(records: Sequence[Any]):
             all_seeds(left, [record.series(f"token {token}") for record in some], f"token {token}", colour(number))
         for number, name in enumerate(("Q43 diagonal", "Q44 diagonal", "Q43 largest other", "Q44 largest other")):
             all_seeds(middle, [record.series(name) for record in some], name, colour(number))
-        tested = np.array(some[0].config.lengths)
+        tested = np.array(some[0].config.test_lengths)
         runs = [(tested, record.array("two steps/value match")) for record in some]
         all_seeds(right, runs, "after stage 2", colour(0))
         runs = [(tested, record.array("one step/untrained value match")) for record in some]

@@ -7,26 +7,32 @@ variables, size of the data set, batch, norm, residual connections and positions
 from dataclasses import replace
 from typing import Any
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.arms import Arms, crossed
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.lego import figures, microscope, train
-from stairwise.papers.lego.config.practical import Lessons, Practical, SelfTraining, Shape
+from stairwise.papers.lego.config.practical import Practical, SelfTraining, Shape
 from stairwise.papers.lego.config.task import Task
 
 QUICK = Practical(measure_every=1500)
-CONSTANT = Lessons(pool=10_000, batch=256, steps=11_719, learning_rate=1e-4, final_rate=1.0, warm_up=0)
 LARGE = Practical(
     task=Task("C6", 170, 5),
     model=Shape(width=256),
-    lessons=CONSTANT,
+    samples=10_000,
+    batch=256,
+    steps=11_719,
+    learning_rate=1e-4,
+    final_rate=1.0,
+    warm_up=0,
     test_lengths=(5, 10, 20, 40, 80, 160),
-    test_sequences=256,
+    test_examples=256,
     measure_every=4000,
 )
 LITERAL = replace(
     LARGE,
     task=Task("C6", 192, 5),
-    lessons=replace(CONSTANT, pool=100_000, steps=117_188),
-    test_sequences=1000,
+    samples=100_000,
+    steps=117_188,
+    test_examples=1000,
     measure_every=20_000,
 )
 
@@ -37,6 +43,7 @@ def practical(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str
         says=says,
         Config=Practical,
         program=train.training,
+        own=train.training_own,
         model=train.stored_model,
         microscope=microscope.diagonals,
         figures=figures,
@@ -44,31 +51,32 @@ def practical(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str
     )
 
 
-def crossed(actions: tuple[str, ...], protocols: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """An arm for every protocol and action."""
-    return {
-        ", ".join(filter(None, [action, protocol])): {"task.action": action, **fields}
-        for protocol, fields in protocols.items()
-        for action in actions
-    }
+def actions_under(actions: tuple[str, ...], protocols: Arms) -> dict[str, dict[str, Any]]:
+    """An arm for every protocol and action, protocol by protocol."""
+    named = {action: {"task.action": action} for action in actions}
+    by_protocol = [crossed(named, {protocol: fields}) for protocol, fields in protocols.items()]
+    return {name: fields for arms in by_protocol for name, fields in arms.items()}
 
 
 # --- Figure 1a --------------------------------------------------------------------------------------------------------
 
 FINITE: dict[str, Any] = {}
-FAST: dict[str, Any] = {"lessons.pool": 0, "lessons.learning_rate": 1e-3, "lessons.final_rate": 0.05}
-FRESH: dict[str, Any] = {"lessons.pool": 0, "lessons.steps": 40_000}
+FAST: dict[str, Any] = {"samples": 0, "learning_rate": 1e-3, "final_rate": 0.05}
+FRESH: dict[str, Any] = {"samples": 0, "steps": 40_000}
 LENGTH = practical(
     "length",
     "Figure 1a: trained at L = 5, a cyclic and a symmetric action rolled out at longer lengths",
     (Figure("fig1a", "Exact match of all values against length, by protocol", figures.lengths.two_actions, True),),
     {
         "quick": Preset(
-            replace(QUICK, keep_weights=True), crossed(("C4", "S4"), {"": {}}), seeds=3, note="fresh data, 3000 steps"
+            replace(QUICK, keep_weights=True),
+            actions_under(("C4", "S4"), {"": {}}),
+            seeds=3,
+            note="fresh data, 3000 steps",
         ),
         "gpu": Preset(
             LARGE,
-            crossed(
+            actions_under(
                 ("C6", "S5"),
                 {"10,000 sentences, 300 epochs": FINITE, "fresh, 1e-3 cosine": FAST, "fresh, 40,000 steps": FRESH},
             ),
@@ -78,7 +86,7 @@ LENGTH = practical(
         ),
         "paper": Preset(
             LITERAL,
-            crossed(("C6", "S5"), {"100,000 sentences, 300 epochs": FINITE}),
+            actions_under(("C6", "S5"), {"100,000 sentences, 300 epochs": FINITE}),
             seeds=8,
             group=8,
             hours=0.3,
@@ -92,9 +100,13 @@ CONTROLS = practical(
     "beyond the paper: actions that differ in one thing only; C_6 and S_3 on itself have equal sizes and both are free",
     (Figure("fig-controls", "Exact match against length, actions of equal sizes", figures.lengths.controls),),
     {
-        "quick": Preset(QUICK, crossed(("C6", "S3-regular"), {"": {}}), seeds=3),
-        "gpu": Preset(LARGE, crossed(("C6", "S3-regular", "C5", "D5", "A5", "S5"), {"": FINITE}), seeds=5, group=5),
-        "paper": Preset(LITERAL, crossed(("C6", "S3-regular", "C5", "S5"), {"": FINITE}), seeds=8, group=8, hours=0.6),
+        "quick": Preset(QUICK, actions_under(("C6", "S3-regular"), {"": {}}), seeds=3),
+        "gpu": Preset(
+            LARGE, actions_under(("C6", "S3-regular", "C5", "D5", "A5", "S5"), {"": FINITE}), seeds=5, group=5
+        ),
+        "paper": Preset(
+            LITERAL, actions_under(("C6", "S3-regular", "C5", "S5"), {"": FINITE}), seeds=8, group=8, hours=0.6
+        ),
     },
 )
 
@@ -105,7 +117,7 @@ def cells(*pools: int) -> dict[str, dict[str, Any]]:
     """Finite pools or fresh data (0), with and without norm."""
     return {
         f"{f'{pool:,} sentences' if pool else 'fresh'}{'' if norm else ', no norm'}": {
-            "lessons.pool": pool,
+            "samples": pool,
             "model.norm": norm,
         }
         for norm in (True, False)
@@ -121,26 +133,26 @@ MAP = practical(
         "quick": Preset(
             replace(
                 QUICK,
-                lessons=Lessons(batch=32, steps=2000, final_rate=1.0),
+                batch=32,
+                steps=2000,
+                final_rate=1.0,
                 test_lengths=(5, 20, 40),
-                test_sequences=100,
+                test_examples=100,
                 measure_every=500,
             ),
-            crossed(("C4", "S4"), cells(1000, 0)),
+            actions_under(("C4", "S4"), cells(1000, 0)),
             seeds=2,
-            note="constant rate 1e-3, so that every look is a training of that length",
+            note="constant rate 1e-3, so that every measurement is a training of that length",
         ),
         "gpu": Preset(
-            replace(
-                LARGE, lessons=replace(CONSTANT, steps=16_000), test_lengths=(5, 20, 40, 80, 160), measure_every=4000
-            ),
-            crossed(("C6", "S5"), cells(10_000, 50_000, 0)),
+            replace(LARGE, steps=16_000, test_lengths=(5, 20, 40, 80, 160), measure_every=4000),
+            actions_under(("C6", "S5"), cells(10_000, 50_000, 0)),
             seeds=5,
             group=15,
         ),
         "paper": Preset(
-            replace(LARGE, lessons=replace(CONSTANT, steps=60_000), measure_every=4000),
-            crossed(("C6", "S5"), cells(2_500, 10_000, 50_000, 250_000, 0)),
+            replace(LARGE, steps=60_000, measure_every=4000),
+            actions_under(("C6", "S5"), cells(2_500, 10_000, 50_000, 250_000, 0)),
             seeds=8,
             group=8,
             hours=3.0,
@@ -151,7 +163,7 @@ MAP = practical(
 
 # --- Figure 1b --------------------------------------------------------------------------------------------------------
 
-OWN = {"pool": 10_000, "batch": 256, "steps": 5000, "learning_rate": 1e-4, "final_rate": 1.0}
+OWN = {"samples": 10_000, "batch": 256, "steps": 5000, "learning_rate": 1e-4, "final_rate": 1.0}
 SELF = Experiment(
     id="self-training",
     says="Figure 1b: the symmetric action, trained at L = 5, then on its own labels at 10, 20 and 40",
@@ -163,12 +175,12 @@ SELF = Experiment(
     presets={
         "quick": Preset(
             SelfTraining(
-                base=replace(QUICK, task=Task("S4", 48, 5), lessons=Lessons(steps=2000), measure_every=2000),
-                pool=500,
+                base=replace(QUICK, task=Task("S4", 48, 5), steps=2000, measure_every=2000),
+                samples=500,
                 steps=200,
             ),
             seeds=3,
-            note="a base that is weak at L = 40, 200 steps a stage",
+            note="a base that is weak at L = 40, 200 steps per stage",
         ),
         "gpu": Preset(
             SelfTraining(base=replace(LARGE, task=Task("S5", 170, 5), measure_every=11_719), **OWN), seeds=5, group=5
@@ -176,7 +188,7 @@ SELF = Experiment(
         "paper": Preset(
             SelfTraining(
                 base=replace(LITERAL, task=Task("S5", 192, 5)),
-                **{**OWN, "pool": 100_000, "steps": 117_188},
+                **{**OWN, "samples": 100_000, "steps": 117_188},
             ),
             seeds=8,
             group=4,
@@ -207,23 +219,23 @@ ATTENTION = practical(
             replace(
                 QUICK,
                 task=Task("C4", 24, 5),
-                lessons=Lessons(steps=2500),
+                steps=2500,
                 test_lengths=(5, 10, 20),
                 measure_every=2500,
                 map_lengths=LOOKS,
             ),
-            crossed(("C4", "S4"), {"no residual": RESIDUALS["no residual"]})
-            | crossed(("C4",), {"residual": RESIDUALS["residual"]}),
+            actions_under(("C4", "S4"), {"no residual": RESIDUALS["no residual"]})
+            | actions_under(("C4",), {"residual": RESIDUALS["residual"]}),
             seeds=3,
         ),
         "gpu": Preset(
             replace(LARGE, map_lengths=LOOKS),
-            crossed(("C6", "S5"), {name: FAST | fields for name, fields in RESIDUALS.items()}),
+            actions_under(("C6", "S5"), {name: FAST | fields for name, fields in RESIDUALS.items()}),
             seeds=5,
             group=5,
         ),
         "paper": Preset(
-            replace(LITERAL, map_lengths=LOOKS), crossed(("C6", "S5"), RESIDUALS), seeds=8, group=8, hours=0.6
+            replace(LITERAL, map_lengths=LOOKS), actions_under(("C6", "S5"), RESIDUALS), seeds=8, group=8, hours=0.6
         ),
     },
 )
@@ -238,9 +250,9 @@ POSITIONS = practical(
             replace(
                 QUICK,
                 task=Task("C4", 24, 5),
-                lessons=Lessons(steps=1500),
+                steps=1500,
                 test_lengths=(5, 10, 20),
-                test_sequences=200,
+                test_examples=200,
                 measure_every=1500,
             ),
             KINDS,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.lego import algorithms, curriculum, figures
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants, Curriculum, Doubling, FeatureRun
 from stairwise.papers.lego.config.task import Task
@@ -11,7 +11,7 @@ from stairwise.papers.lego.config.task import Task
 
 
 def features_of(action: str, neurons: int, rate: float, steps: int) -> dict:
-    return {"action": action, "neurons": neurons, "rate": rate, "steps": steps}
+    return {"action": action, "neurons": neurons, "learning_rate": rate, "steps": steps}
 
 
 FEW = {
@@ -43,7 +43,7 @@ FEATURES = Experiment(
         "quick": Preset(FeatureRun(), FEW, seeds=2),
         "gpu": Preset(FeatureRun(), MORE, seeds=8, group=8),
         "paper": Preset(
-            FeatureRun(vocabulary=8192, sigma0=8192**-0.5, scale="loss", rate=0.1, steps=400_000),
+            FeatureRun(vocabulary=8192, sigma0=8192**-0.5, scale="loss", learning_rate=0.1, steps=400_000),
             {"C6": {"action": "C6", "neurons": 18}, "S4": {"action": "S4", "neurons": 12}},
             seeds=5,
             group=5,
@@ -107,10 +107,10 @@ DYNAMICS = Experiment(
     presets={
         "quick": Preset(ATTENTION, ACTIONS, seeds=2, note=SEEDS),
         "gpu": Preset(
-            replace(ATTENTION, steps=20_000, lengths=(8, 32, 128, 512, 2048, 8192)), ACTIONS, seeds=5, note=SEEDS
+            replace(ATTENTION, steps=20_000, test_lengths=(8, 32, 128, 512, 2048, 8192)), ACTIONS, seeds=5, note=SEEDS
         ),
         "paper": Preset(
-            replace(ATTENTION, variables=65_536, steps=200_000, lengths=(8, 32, 128, 512, 2048, 8192, 32_768)),
+            replace(ATTENTION, variables=65_536, steps=200_000, test_lengths=(8, 32, 128, 512, 2048, 8192, 32_768)),
             ACTIONS,
             seeds=5,
             hours=0.5,
@@ -151,7 +151,13 @@ WINDOW_ARMS = {
     for factor in (6.5, 8.0, 10.0, 12.0, 16.0)
 }
 WINDOW_RUN = AttentionRun(
-    supervised=(2,), stop="window", rate=0.001, steps=2000, points=400, lengths=(2, 4, 8), network=Constants(8.0)
+    supervised=(2,),
+    stop="window",
+    learning_rate=0.001,
+    steps=2000,
+    points=400,
+    test_lengths=(2, 4, 8),
+    network=Constants(8.0),
 )
 WINDOW = Experiment(
     id="window",
@@ -169,15 +175,53 @@ WINDOW = Experiment(
     presets={
         "quick": Preset(WINDOW_RUN, WINDOW_ARMS, seeds=1, note=SEEDS),
         "gpu": Preset(
-            replace(WINDOW_RUN, rate=0.0002, steps=10_000),
+            replace(WINDOW_RUN, learning_rate=0.0002, steps=10_000),
             WINDOW_ARMS
             | {f"S5, C_B={C:g}": {"action": "S5", "network.clip_factor": C} for C in (6.5, 8.0, 12.0, 16.0)},
             seeds=5,
             note=SEEDS,
         ),
         "paper": Preset(
-            replace(WINDOW_RUN, variables=65_536, rate=0.0002, steps=10_000),
+            replace(WINDOW_RUN, variables=65_536, learning_rate=0.0002, steps=10_000),
             WINDOW_ARMS,
+            seeds=1,
+            hours=0.1,
+            note="a vocabulary of 65,000; not run",
+        ),
+    },
+)
+
+INDUCTION_ARMS = {
+    "C3": {"action": "C3"},
+    "C6": {"action": "C6"},
+    "S3": {"action": "S3", "supervised": (2,), "stop": "window", "network.clip_factor": 8.0},
+    "S4": {"action": "S4", "supervised": (2,), "stop": "window", "network.clip_factor": 8.0},
+}
+INDUCTION_RUN = AttentionRun(learning_rate=0.002, steps=2000, points=2000, test_lengths=(2, 8), test_examples=20)
+INDUCTIONS = Experiment(
+    id="inductions",
+    says="until when each part of the induction hypotheses of Appendices D and E holds along a run, step by step",
+    Config=AttentionRun,
+    program=algorithms.attention,
+    precision=64,
+    figures=(
+        Figure(
+            "theory-inductions",
+            "The steps of each stage, and until when each part of its induction hypothesis holds",
+            figures.inductions.held,
+        ),
+    ),
+    presets={
+        "quick": Preset(INDUCTION_RUN, INDUCTION_ARMS, seeds=1, note=SEEDS),
+        "gpu": Preset(
+            replace(INDUCTION_RUN, variables=4096, learning_rate=0.0005, steps=20_000, points=5000),
+            INDUCTION_ARMS,
+            seeds=5,
+            note=SEEDS,
+        ),
+        "paper": Preset(
+            replace(INDUCTION_RUN, variables=65_536, learning_rate=0.0005, steps=20_000, points=5000),
+            INDUCTION_ARMS,
             seeds=1,
             hours=0.1,
             note="a vocabulary of 65,000; not run",
@@ -247,7 +291,7 @@ ALGORITHM_1 = Experiment(
         ),
         "paper": Preset(
             Curriculum(task=Task("C6", 162, 2), neurons=24, batch=1024, ffn_steps=20_000, attention_steps=5000,
-                       measure_every=500, lengths=(5, 10, 20, 40, 80, 160)),
+                       measure_every=500, test_lengths=(5, 10, 20, 40, 80, 160)),
             seeds=3,
             hours=2.0,
             note="the sizes of Figure 1a on the theory model; not run",
@@ -255,4 +299,4 @@ ALGORITHM_1 = Experiment(
     },
 )  # fmt: skip
 
-EXPERIMENTS = (FEATURES, STARTS, DYNAMICS, LIMITS, WINDOW, STAGES, ALGORITHM_1)
+EXPERIMENTS = (FEATURES, STARTS, DYNAMICS, LIMITS, WINDOW, INDUCTIONS, STAGES, ALGORITHM_1)

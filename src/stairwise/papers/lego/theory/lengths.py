@@ -50,15 +50,6 @@ def critical_concentration(values: int) -> float:
     return values / (2 * (values - 1))
 
 
-def critical_concentration_predicates(values: int, ratio: float) -> float:
-    """eps* where every miss falls on a predicate: 1 - 2 eps (1 - 1/nY) + eps (C - 1)/(C + 1) = 0.
-
-    >>> round(critical_concentration_predicates(5, 97 / 28), 3)
-    0.954
-    """
-    return 1 / (2 * (1 - 1 / values) - (ratio - 1) / (ratio + 1))
-
-
 def critical_length(scores: Scores, values: int) -> float:
     """L* = 1 + nY/(nY - 2) (e^a + e^c)/(e^b + e^e), where eps(L, L) = eps*; two values never fail.
 
@@ -69,6 +60,14 @@ def critical_length(scores: Scores, values: int) -> float:
         return math.inf
     a, b, c, e = (float(score) for score in scores)
     return 1 + values / (values - 2) * math.exp(np.logaddexp(a, c) - np.logaddexp(b, e))
+
+
+def answer_push(vocabulary: Count, clip_factor: Count) -> Count:
+    """Stage 2.1: the push of the first step's loss on Q44 over that on Q43 at Q = 0, d^{1 - C_B/3}/2 to leading order.
+
+    It is proportional to 1 - p - p', what the softmax leaves beside the right value and g_2(y_0), whose logits are B/3.
+    """
+    return vocabulary ** (1 - clip_factor / 3) / 2
 
 
 # --- the window of Lemmas E.24, E.35, F.9 and F.16 --------------------------------------------------------------------

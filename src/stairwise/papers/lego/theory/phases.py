@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from stairwise.papers.lego.activation import smooth_relu, smooth_relu_slope
 from stairwise.papers.lego.ffn import Features, ValueToken, emergence
 
 
@@ -30,7 +29,9 @@ def gamma(token: ValueToken, features: Features) -> Gamma:
     The derivative through the clip is 0 (erratum: the paper leaves the factor 1{F < B} out).
     """
     fibers = token.fibers
-    slope = smooth_relu_slope(token.preactivations(features), token.rho, token.power) / fibers[0].size
+    active = lambda x: token.activation(x, token.rho, token.power)  # noqa: E731
+    Lambda = token.preactivations(features)
+    slope = jax.jvp(active, (Lambda,), (jnp.ones_like(Lambda),))[1] / token.table.size
     open_ = token.logits(features) < token.clip
     miss = jnp.where(fibers, 1 - token.probabilities(features), token.probabilities(features)) * open_
     weighted = slope * miss[:, None]
@@ -40,8 +41,18 @@ def gamma(token: ValueToken, features: Features) -> Gamma:
 
 def potential(token: ValueToken, features: Features) -> Float[Array, ""]:
     """Its gradient is the proxy of Lemmas B.2 and C.2: pushes alone, with 1 - logit set to 1."""
-    active = smooth_relu(token.preactivations(features), token.rho, token.power)
-    return jnp.sum(jnp.where(token.fibers[:, None], active, 0)) / token.fibers[0].size
+    active = token.activation(token.preactivations(features), token.rho, token.power)
+    return jnp.sum(jnp.where(token.fibers[:, None], active, 0)) / token.table.size
+
+
+def growth(V: np.ndarray, bias: float, rho: float, power: int, actions: int, values: int) -> np.ndarray:
+    """Eq. (16): dV_psi/dt of the pushes alone while logits are small, (1 + F)/4 Pr(phi) ((b + V)/rho)^{q-1}, F = nG/nY.
+
+    Pr(phi) = 1/(nG nY) is the chance of one pair; V(y) takes F of the pushes and V(g) one, each halved by attention
+    and again by V_psi = (V(g) + V(y))/2.
+    """
+    slope = np.clip((V + bias) / rho, 0, 1) ** (power - 1)
+    return (1 + actions / values) / 4 / (actions * values) * slope
 
 
 def stationary(features: Features, fibers) -> Float[Array, "classes neurons values"]:

@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 
 def logit_floor(tokens: int, clip: float) -> float:
     """Fact B.2, lambda: 1 - logit >= (d-1)/(d-1+e^B), as 0 <= F <= B."""
@@ -25,25 +23,31 @@ def separation(values: int, neurons: int, tokens: int, sigma0: float) -> float:
     return sigma0 / (values**4 * neurons**2 * math.log(tokens))
 
 
-def separation_failure(features: int, gap: float, deviation: float) -> float:
-    """The union bound on P(two of the features are closer than the gap): pairs times 2 gap density(0).
+def close_pairs(features: int, gap: float, deviation: float) -> float:
+    """How many pairs of independent features are closer than the gap, on average, to first order in the gap.
 
-    `deviation` is the smallest standard deviation of a difference of two of them.
+    N(N-1)/2 pairs, each with chance 2 gap density(0); `deviation` is that of a difference of two features. It bounds
+    the chance that any pair is (the union bound of Fact B.3).
     """
     return features * (features - 1) / 2 * 2 * gap / (math.sqrt(2 * math.pi) * deviation)
 
 
-def smallest_gaps(features: np.ndarray) -> np.ndarray:
-    """For each row the smallest distance between two of its entries."""
-    return np.diff(np.sort(features, axis=1), axis=1).min(axis=1)
+def feature_deviation(sigma0: float, fiber: int = 1) -> float:
+    """The standard deviation of V_psi = (mean of V(g) over the fiber + V(y))/2 at the start."""
+    return sigma0 / 2 * math.sqrt(1 / fiber + 1)
+
+
+def largest_weight(count: int, sigma0: float, chance: float) -> float:
+    """No one of `count` weights exceeds this but for the given chance: sigma_0 sqrt(2 log(count/chance))."""
+    return sigma0 * math.sqrt(2 * math.log(count / chance))
+
+
+def activation_deviation(sigma0: float) -> float:
+    """Fact B.4: Lambda^(0) is b plus half the sum of five weights, so its deviation is sigma_0 sqrt(5)/2."""
+    return sigma0 * math.sqrt(5) / 2
 
 
 # --- Lemma B.11 -------------------------------------------------------------------------------------------------------
-
-
-def pseudo_u_tail_printed(n: int, order: int, bound: float, t: float) -> float:
-    """P(|U - E U| > t) <= exp(-n t^2 / (m M^2)), as printed: without the 2 of either side and of the range."""
-    return math.exp(-n * t**2 / (order * bound**2))
 
 
 def pseudo_u_tail(n: int, order: int, bound: float, t: float) -> float:

@@ -8,11 +8,19 @@ import math
 
 import numpy as np
 
+MOST = 4_000_000  # steps of a sequence that should grow
+
+
+def _checked(steps: int, value: float) -> None:
+    if steps > MOST or not value > 0:
+        raise ArithmeticError(f"x = {value:g} after {steps} steps does not grow to its goal")
+
 
 def recursion(start: float, goal: float, rate: float, q: int, speed: float = 1.0) -> np.ndarray:
     """x_0, x_1, ... up to the first that reaches `goal`, with x <- x + rate speed x^{q-1}."""
     values = [start]
     while values[-1] < goal:
+        _checked(len(values), values[-1])
         values.append(values[-1] + rate * speed * values[-1] ** (q - 1))
     return np.array(values)
 
@@ -93,6 +101,7 @@ def noisy_race(
     """Both sequences of Lemma B.12, until the first reaches the goal."""
     first, second = [ahead], [behind]
     while first[-1] < goal:
+        _checked(len(first), first[-1])
         first.append(first[-1] + rate * noisy_power(first[-1], noise, power))
         second.append(second[-1] + rate * noisy_power(second[-1], noise, power))
     return np.array(first), np.array(second)

@@ -17,6 +17,7 @@ for _part in (
     "second_step",
     "third_step",
     "theorem3",
+    "batches",
     "figures",
     "passes",
     "beyond",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import at_least, at_most, measured, row, true
 from stairwise.measure import complexity
 from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
-from stairwise.papers.parity_cot.claims.reading import NO, arm, success
+from stairwise.papers.parity_cot.claims.reading import arm, success
 
 # --- ours -------------------------------------------------------------------------------------------------------------
 
@@ -16,9 +16,10 @@ from stairwise.papers.parity_cot.claims.reading import NO, arm, success
 @LEDGER.empirical(
     "one-head-puzzle",
     experiment="puzzle",
-    says="ours: how often one layer and one head learn k = 2, 3 with CoT, and what the authors' choices change",
+    statement="ours",
+    says="how often one layer and one head learn $k = 2, 3$ with CoT, and what the authors' choices change",
 )
-def what_decides_for_one_head(records: Sequence[Any]) -> Verdict:
+def what_decides_for_one_head(records: Sequence[Any]):
     by_arm: dict[str, list[Any]] = {}
     for record in records:
         by_arm.setdefault(record.arm, []).append(record)
@@ -26,10 +27,11 @@ def what_decides_for_one_head(records: Sequence[Any]) -> Verdict:
     for name, group in by_arm.items():
         if name.startswith("base") and "rate" not in name:
             base[group[0].config.task.size] = group
-    rows = []
+    chosen = [record for group in base.values() for record in group] or list(records)
+    yield measured("share of base runs that learn", success(chosen))
     for name, group in by_arm.items():
         found, same = runs.hits(group), base[group[0].config.task.size]
-        rows.append(
+        yield row(
             {
                 "arm": name,
                 "reached": found.reached,
@@ -39,8 +41,6 @@ def what_decides_for_one_head(records: Sequence[Any]) -> Verdict:
                 "p against base": complexity.log_rank(found, runs.hits(same)) if same else 1.0,
             }
         )
-    chosen = [record for group in base.values() for record in group] or list(records)
-    return Verdict.reported(success(chosen), details=tuple(rows), note="share of base runs that learn")
 
 
 def by_value(records: Sequence[Any], name: str, value: Callable[[Any], float]) -> list[dict[str, Any]]:
@@ -67,21 +67,24 @@ def by_value(records: Sequence[Any], name: str, value: Callable[[Any], float]) -
 @LEDGER.empirical(
     "bits-a-step",
     experiment="steps",
-    says="ours: a chain whose steps add g secret bits needs more samples the larger g, by medians",
+    statement="ours",
+    says="a chain whose steps add $g$ secret bits needs more samples the larger $g$, by medians",
 )
-def larger_steps_cost_more(records: Sequence[Any]) -> Verdict:
+def larger_steps_cost_more(records: Sequence[Any]):
     rows = by_value(records, "bits a step", lambda c: c.task.absorbed)
-    medians = [row["median samples"] for row in rows if row["order"] == "ascending"]
-    worse = sum(later < earlier for earlier, later in pairwise(medians))
-    return Verdict.at_most(worse, 0, details=tuple(rows), note="steps of g that make learning faster", **NO)
+    medians = [each["median samples"] for each in rows if each["order"] == "ascending"]
+    yield at_most("values of g that make learning faster", sum(b < a for a, b in pairwise(medians)), 0)
+    yield true("the largest g needs more samples than the smallest", medians[-1] > medians[0])
+    yield from map(row, rows)
 
 
 @LEDGER.empirical(
     "label-noise",
     experiment="noise",
-    says="ours: with CoT wrong steps (up to 10%) only slow learning down; elimination over GF(2) breaks at once",
+    statement="ours",
+    says="with CoT wrong steps (up to 10%) only slow learning down; elimination over GF(2) breaks at once",
 )
-def noise_only_slows_down(records: Sequence[Any]) -> Verdict:
-    rows = by_value(records, "noise", lambda c: c.task.noise)
+def noise_only_slows_down(records: Sequence[Any]):
     small = runs.where(arm(records, True), lambda c: 0 < c.task.noise <= 0.1)
-    return Verdict.at_least(success(small), 0.9, details=tuple(rows), note="share of noisy CoT runs that learn", **NO)
+    yield at_least("share of noisy CoT runs that learn", success(small), 0.9)
+    yield from map(row, by_value(records, "noise", lambda c: c.task.noise))

@@ -7,89 +7,75 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import exactly, identical
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
-from stairwise.papers.parity_cot import simplified
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_most, equal, true
+from stairwise.papers.parity_cot import dense, simplified
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import Drawn, complete, paper_layout, random_sequences, secret_of
 from stairwise.papers.parity_cot.config.task import Task
+from stairwise.papers.parity_cot.task import Problem
 
 # --- the sequences ----------------------------------------------------------------------------------------------------
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def1",
-    kind="definition",
-    says="without a chain: n uniform bits, a 0, and the parity of the secret bits",
+    statement="Definition 1",
+    says=r"without a chain: $n$ uniform bits, a 0, and the parity of the secret bits",
+    of=(Problem.tokens,),
     cases=(Drawn(Task(12, 3, cot=False)), Drawn(Task(5, 5, cot=False))),
+    seeds=3,
 )
-def sequences_without_chain(config: Drawn, seed: int) -> Verdict:
+def sequences_without_chain(config: Drawn, seed: int):
     task = config.task
-    plain = Task(task.inputs, task.size, cot=False, secret=task.secret, order=task.order)
+    plain = Task(task.bits, task.size, cot=False, secret=task.secret, order=task.order)
     tokens, secret = random_sequences(plain, config.samples, seed), secret_of(plain, seed)
-    n = task.inputs
-    parity = np.bitwise_xor.reduce(tokens[:, secret], axis=1)
-    return exactly(
-        {
-            "length n+2": tokens.shape[1] == n + 2,
-            "token n+1 is 0": bool(np.all(tokens[:, n] == 0)),
-            "token n+2 is the parity": bool(np.all(tokens[:, n + 1] == parity)),
-            "k distinct secret positions": len(set(secret.tolist())) == task.size
-            and 0 <= min(secret) <= max(secret) < n,
-            "inputs are balanced (5 deviations)": bool(
-                np.all(np.abs(tokens[:, :n].mean(axis=0) - 0.5) <= 2.5 / np.sqrt(config.samples))
-            ),
-        }
+    n = task.bits
+    yield true("length n+2", tokens.shape[1] == n + 2)
+    yield true("token n+1 is 0", tokens[:, n] == 0)
+    yield true("token n+2 is the parity", tokens[:, n + 1] == np.bitwise_xor.reduce(tokens[:, secret], axis=1))
+    yield true(
+        "k distinct secret positions", len(set(secret.tolist())) == task.size and 0 <= min(secret) <= max(secret) < n
     )
+    off = np.abs(tokens[:, :n].mean(axis=0) - 0.5)
+    yield at_most("|share of ones - 1/2| of an input (5 deviations)", off, 2.5 / np.sqrt(config.samples))
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def2",
-    kind="definition",
-    says="with a chain: b[n+1] = 0, b[i+1] = b[i] xor b[S[i]], S any order of the secret; the last token is the parity",
+    statement="Definition 2",
+    says=r"with a chain: $b[n+1] = 0$, $b[i+1] = b[i] \oplus b[S[i]]$, $S$ any order of the secret; the last token is"
+    " the parity",
+    of=(Problem.tokens,),
     cases=(Drawn(), Drawn(Task(9, 9, order="random"))),
+    seeds=3,
 )
-def sequences_with_chain(config: Drawn, seed: int) -> Verdict:
-    task, n = config.task, config.task.inputs
+def sequences_with_chain(config: Drawn, seed: int):
+    task, n = config.task, config.task.bits
     chained = Task(n, task.size, secret=task.secret, order=task.order)
     tokens, secret = random_sequences(chained, config.samples, seed), secret_of(chained, seed)
-    steps = tokens[:, n:-1] ^ tokens[:, secret]
     worked = Task(5, 3, secret=(0, 1, 3))
     example = complete(worked, 0, np.array([[0, 1, 0, 1, 0]], dtype=np.int8))[0].tolist()
-    return exactly(
-        {
-            "length n+k+1": tokens.shape[1] == n + task.size + 1,
-            "token n+1 is 0": bool(np.all(tokens[:, n] == 0)),
-            "each step adds one secret bit": bool(np.all(tokens[:, n + 1 :] == steps)),
-            "the last token is the parity": bool(np.all(tokens[:, -1] == np.bitwise_xor.reduce(tokens[:, secret], 1))),
-            "the paper's example": example == [0, 1, 0, 1, 0, 0, 0, 1, 0],
-        }
-    )
+    yield true("length n+k+1", tokens.shape[1] == n + task.size + 1)
+    yield true("token n+1 is 0", tokens[:, n] == 0)
+    yield true("each step adds one secret bit", tokens[:, n + 1 :] == tokens[:, n:-1] ^ tokens[:, secret])
+    yield true("the last token is the parity", tokens[:, -1] == np.bitwise_xor.reduce(tokens[:, secret], axis=1))
+    yield true("the paper's example", example == [0, 1, 0, 1, 0, 0, 0, 1, 0])
 
 
-@LEDGER.theory(
+@LEDGER.misprint(
     "loss-printed",
-    kind="definition",
-    says="as printed: the loss without a chain sums over the labels b[n+2..n+k+1], with a chain it has b[n+2] only",
+    statement="Section 3.1",
+    says=r"as printed: the loss without a chain sums over labels $b[n+2..n+k+1]$, with a chain it has $b[n+2]$ only",
+    means='"with and without CoT respectively" is swapped: the sum over $n+1..n+k$ is the loss with a chain',
+    of=(Problem.tokens,),
+    corrected="eq2",
     cases=Drawn(samples=16),
 )
-def losses_are_swapped(config: Drawn, seed: int) -> Verdict:
-    task = config.task
-    plain, chained = Task(task.inputs, task.size, cot=False), Task(task.inputs, task.size)
-    have = {
-        "without": random_sequences(plain, config.samples, seed).shape[1],
-        "with": random_sequences(chained, config.samples, seed).shape[1],
-    }
-    needed = task.inputs + task.size + 1
-    row = {"tokens without chain": have["without"], "tokens with chain": have["with"], "printed sum reaches": needed}
-    return Verdict.at_most(
-        needed,
-        have["without"],
-        otherwise="refuted",
-        note="'with and without CoT respectively' is swapped: the sum over n+1..n+k is the loss with a chain",
-        details=(row,),
-    )
+def losses_are_swapped(config: Drawn, seed: int):
+    plain = Task(config.task.bits, config.task.size, cot=False)
+    have = random_sequences(plain, config.samples, seed).shape[1]
+    yield at_most("last label of the sum, without a chain", config.task.bits + config.task.size + 1, have)
 
 
 # --- the simplified transformer ---------------------------------------------------------------------------------------
@@ -107,7 +93,7 @@ class Network(Config):
 
     def check(self) -> None:
         paper_layout(self.task)
-        require(self.task.inputs + self.task.size <= 64, f"task.inputs={self.task.inputs} must be at most 63")
+        require(self.task.bits + self.task.size <= 64, f"task.bits={self.task.bits} must be at most 63")
 
 
 @cache
@@ -156,101 +142,88 @@ def dense_forward(E, weights, readout, tokens, first):
     return np.stack(attention), np.stack(outputs)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def3",
-    kind="definition",
-    says="embeddings are 2T frozen vectors with entries +-1/sqrt(d): of norm 1, and G = E E' by counting signs",
+    statement="Definition 3",
+    says=r"embeddings are $2T$ frozen vectors with entries $\pm1/\sqrt{d}$: of norm 1, $G = EE^\top$ by counting signs",
+    of=(simplified.vectors, simplified.gram_of),
     cases=(Network(), Network(width=33)),
+    seeds=3,
 )
-def embeddings_are_signs(config: Network, seed: int) -> Verdict:
+def embeddings_are_signs(config: Network, seed: int):
     E, gram, *_ = network(config, seed)
-    return Verdict.worst(
-        {
-            "entries": identical({"|entry| sqrt(d)": (np.abs(E) * np.sqrt(config.width), np.ones_like(E))}, 1e-14),
-            "norms": identical({"norm^2": (np.sum(E**2, axis=1), np.ones(len(E)))}, 1e-14),
-            "Gram matrix": identical({"E E'": (gram, E @ E.T)}, 1e-14),
-        }
-    )
+    yield equal("|entries|", np.abs(E), np.full_like(E, config.width**-0.5), 1e-14)
+    yield equal("squared norms", np.sum(E**2, axis=1), np.ones(len(E)), 1e-14)
+    yield equal("Gram matrix", gram, E @ E.T, 1e-14)
+    share = np.mean(E > 0)
+    yield at_most("|share of positive entries - 1/2| (5 deviations)", abs(share - 0.5), 2.5 / np.sqrt(E.size))
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def4",
-    kind="definition",
-    says="attention: softmax over the keys j <= i of query i (the columns of C + X'AX); later tokens change nothing",
+    statement="Definition 4",
+    says=r"attention: softmax over the keys $j \le i$ of query $i$ (columns of $C + X^\top AX$); none of later tokens",
+    of=(simplified.attention,),
+    aliases=("def4-printed",),
     cases=Network(),
+    seeds=3,
 )
-def attention_is_causal(config: Network, seed: int) -> Verdict:
+def attention_is_causal(config: Network, seed: int):
     E, gram, weights, readout, tokens = network(config, seed)
-    first = config.task.inputs
+    first = config.task.bits
     run = _coefficient_outputs()
     arguments = (simplified.Coefficients(*map(jnp.asarray, weights)), jnp.asarray(gram), jnp.asarray(readout))
     attention, outputs = map(np.asarray, run(*arguments, tokens[:, :-1], first))
     flipped = tokens[:, :-1].copy()
     flipped[:, -1] ^= 1
     _, changed = map(np.asarray, run(*arguments, flipped, first))
-    dense, _ = dense_forward(E, weights, readout, tokens[:, :-1], first)
-    verdicts = {
-        "attention": identical({"softmax(C + X'AX)": (attention, dense)}),
-        "rows sum to 1": identical({"sum": (attention.sum(axis=-1), np.ones(attention.shape[:2]))}, 1e-14),
-    }
+    dense_attention, _ = dense_forward(E, weights, readout, tokens[:, :-1], first)
+    yield equal("softmax(C + X'AX)", attention, dense_attention)
     if outputs.shape[1] > 1:
-        verdicts["outputs before a changed token"] = identical({"change": (changed[:, :-1], outputs[:, :-1])})
-    return Verdict.worst(verdicts)
+        yield true("outputs before a changed token stay", changed[:, :-1] == outputs[:, :-1])
 
 
-@LEDGER.theory(
-    "def4-printed",
-    kind="definition",
-    says="as printed: C is -inf on the lower triangular matrix (its diagonal with it)",
-    cases=Network(),
-)
-def the_diagonal_is_not_masked(config: Network, seed: int) -> Verdict:
-    positions = config.task.inputs + config.task.size
-    visible = np.sum(np.tril(np.ones((positions, positions))) == 0, axis=0)  # keys left to each query, by column
-    row = {"keys that query 1 sees": int(visible[0]), "with the diagonal kept": 1}
-    return Verdict.at_least(
-        float(visible.min()),
-        1,
-        otherwise="refuted",
-        note="-inf belongs strictly below the diagonal, rows being keys and columns queries",
-        details=(row,),
-    )
-
-
-@LEDGER.theory(
+@LEDGER.exact(
     "def5",
-    kind="definition",
-    says="the FFN: h' ReLU(W X), no bias, h frozen; at Assumption 1's start h = +-1/(2m), A = 0, W[:, d:] = 0",
-    cases=Network(),
+    statement=("Definition 5", "Assumption 1"),
+    says=r"the start: $h = \pm1/(2m)$, $A = 0$, $W_{:,d+1:2d} = 0$, $W_{r,1:d} = \sum\nu_{r,i,b}e_{i,b}$ with"
+    r" $\nu = \pm\epsilon$",
+    of=(simplified.start, simplified.readout, simplified.draw_start),
+    cases=(Network(), Network(neurons=200)),
+    seeds=3,
 )
-def the_start_is_as_assumed(config: Network, seed: int) -> Verdict:
-    k, positions = config.task.size, config.task.inputs + config.task.size
-    positive = np.asarray(simplified.draw_start(jax.random.key(seed), config.neurons, k, False))
+def the_start_is_as_assumed(config: Network, seed: int):
+    k, m, positions = config.task.size, config.neurons, config.task.bits + config.task.size
+    positive = np.asarray(simplified.draw_start(jax.random.key(seed), m, k, False))
     start = simplified.start(jnp.asarray(positive), positions, jnp.asarray(3.0))
-    first = np.asarray(start.first).reshape(2 * config.neurons, positions, 2)
-    h = np.asarray(simplified.readout(config.neurons))
-    m = config.neurons
-    return exactly(
-        {
-            "h": bool(np.all(h * 2 * m == np.repeat([1, -1], m))),
-            "A = 0": not np.any(np.asarray(start.attention)),
-            "W[:, d:] = 0": not np.any(np.asarray(start.second)),
-            "W[:, :d] in the last k positions": not np.any(first[:, : config.task.inputs]),
-            "nu = +-eps": bool(np.all(first[:, config.task.inputs :] == np.where(positive, 3.0, -3.0))),
-        }
+    first = np.asarray(start.first).reshape(2 * m, positions, 2)
+    yield equal("h", simplified.readout(m), np.repeat([1, -1], m) / (2 * m))
+    yield true("A = 0", np.asarray(start.attention) == 0)
+    yield true("W[:, d:] = 0", np.asarray(start.second) == 0)
+    yield true("W[:, :d] is 0 at the inputs", first[:, : config.task.bits] == 0)
+    yield true("nu = +-eps", first[:, config.task.bits :] == np.where(positive, 3.0, -3.0))
+    yield at_most(
+        "|share of positive nu - 1/2| (5 deviations)", abs(positive.mean() - 0.5), 2.5 / np.sqrt(positive.size)
     )
+    paired = np.asarray(simplified.draw_start(jax.random.key(seed), m, k, True))
+    yield true("in pairs, neuron m+r is as neuron r", paired[m:] == paired[:m])
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def6",
-    kind="definition",
-    says="the block T(b) = FFN([E(b); A(E(b))]): in the span of the embeddings it equals the dense one",
+    statement="Definition 6",
+    says=r"the block $T(b) = \mathrm{FFN}([E(b); A(E(b))])$: in the span of the embeddings it equals the dense one",
+    of=(simplified.outputs, simplified.preactivations, simplified.on_atoms, dense.SimplifiedTransformer.__call__),
     cases=(Network(), Network(Task(8, 2, cot=False), width=7)),
+    seeds=3,
 )
-def coefficients_equal_the_dense_block(config: Network, seed: int) -> Verdict:
+def coefficients_equal_the_dense_block(config: Network, seed: int):
     E, gram, weights, readout, tokens = network(config, seed)
-    first = config.task.inputs
+    first = config.task.bits
     arguments = (simplified.Coefficients(*map(jnp.asarray, weights)), jnp.asarray(gram), jnp.asarray(readout))
     _, found = _coefficient_outputs()(*arguments, tokens[:, :-1], first)
-    _, dense = dense_forward(E, weights, readout, tokens[:, :-1], first)
-    return identical({"T(b) at the supervised positions": (found, dense)})
+    _, slow = dense_forward(E, weights, readout, tokens[:, :-1], first)
+    yield equal("T(b) at the supervised positions", found, slow)
+    A, W = E.T @ weights[2] @ E, np.concatenate([weights[0] @ E, weights[1] @ E], axis=1)
+    model = dense.SimplifiedTransformer(*map(jnp.asarray, (E, A, W, readout)))
+    yield equal("T(b) as a dense module", jax.jit(jax.vmap(model))(tokens[:, :-1].astype(np.int32))[:, first:], slow)

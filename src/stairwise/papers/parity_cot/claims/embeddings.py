@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stairwise.lab.checks import identical, under
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_least, at_most, equal, hypothesis, measured, row
 from stairwise.papers.parity_cot import construction
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
-from stairwise.papers.parity_cot.claims.sizes import products, random_gram, random_signs
+from stairwise.papers.parity_cot.claims.sizes import products, random_gram, random_signs, sign_tail
 from stairwise.papers.parity_cot.config.task import check_secret
 from stairwise.papers.parity_cot.theory import bounds
 
@@ -21,29 +20,29 @@ LARGEST_DRAW = 2**28  # signs
 class Represented(Config):
     """A parity and a width for Theorem 1's weights; all inputs are tried where they are few."""
 
-    inputs: int = option(10, "input bits n", low=2, high=10_000)
+    bits: int = option(10, "input bits n", low=2, high=10_000)
     size: int = option(3, "secret bits k", low=1, high=10_000)
     width: int = option(200, "width d; at least 2k", low=2, high=2**20)
     secret: tuple[int, ...] = option((), "the secret positions, counted from 0; none = drawn", low=0)
     exhaustive: int = option(12, "try all inputs up to this n", low=0, high=16)
 
     def check(self) -> None:
-        require(self.size <= self.inputs, f"size={self.size} must be at most inputs={self.inputs}")
+        require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
         require(self.width >= 2 * self.size, f"width={self.width} must be at least 2*size={2 * self.size}")
-        check_secret(self.secret, self.inputs, self.size)
-        signs = 2 * (self.inputs + 1) * self.width
+        check_secret(self.secret, self.bits, self.size)
+        signs = 2 * (self.bits + 1) * self.width
         require(signs <= LARGEST_DRAW, f"width={self.width} needs {signs} signs, which must be at most {LARGEST_DRAW}")
 
     @property
     def atoms(self) -> int:
         """Embeddings of the n inputs and the 0 token."""
-        return 2 * (self.inputs + 1)
+        return 2 * (self.bits + 1)
 
 
 def draw(config: Represented, seed: int, number: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """The signs of all embeddings (packed) and the secret, of one draw."""
-    random = np.random.default_rng([seed, number, config.inputs, config.size])
-    secret = np.array(config.secret or np.sort(random.permutation(config.inputs)[: config.size]), dtype=np.int64)
+    random = np.random.default_rng([seed, number, config.bits, config.size])
+    secret = np.array(config.secret or np.sort(random.permutation(config.bits)[: config.size]), dtype=np.int64)
     return random_signs(config.atoms, config.width, random), secret
 
 
@@ -60,18 +59,15 @@ def outside(on_atoms: np.ndarray, secret: np.ndarray) -> np.ndarray:
     return np.where(keys[:, None] == len(by_position) - 1, by_position[keys, :1], by_position[keys])
 
 
-def dependent(columns: np.ndarray, secret: np.ndarray, width: int) -> Verdict | None:
-    """What a claim about dual vectors says of a draw that has none."""
-    if construction.independent(columns, secret):
-        return None
-    named = f"width={width} must be larger: the secret embeddings must be linearly independent, and here are not"
-    return Verdict("vacuous", note="there are no dual vectors", hypotheses=(named,))
+def independence(columns: np.ndarray, secret: np.ndarray):
+    """The hypothesis of every claim about dual vectors."""
+    return hypothesis("the secret embeddings are linearly independent", construction.independent(columns, secret))
 
 
-def six_k(config: Represented) -> tuple[str, ...]:
-    """Lemma 1's hypothesis on the width."""
-    enough = 6 * config.size
-    return () if config.width >= enough else (f"width={config.width} must be at least about 6k={enough}",)
+def vectors(words: np.ndarray, width: int) -> np.ndarray:
+    """The embeddings themselves, from their packed signs."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, :width]
+    return (1.0 - 2 * bits) / math.sqrt(width)
 
 
 # --- Lemmas 1 to 4 ----------------------------------------------------------------------------------------------------
@@ -81,157 +77,132 @@ def six_k(config: Represented) -> tuple[str, ...]:
 class Secrets(Represented):
     """Repeated draws at one width."""
 
-    inputs: int = option(30, "input bits n", low=2, high=10_000)
+    bits: int = option(30, "input bits n", low=2, high=10_000)
     width: int = option(64, "width d; at least 2k", low=2, high=2**20)
     draws: int = option(40, "draws of the embeddings", low=1, high=10_000)
     failure: float = option(0.1, "delta", above=0.0, below=1.0)
 
 
-@LEDGER.theory(
+SIX = {"d >= 6k": lambda config: config.width >= 6 * config.size}
+
+
+@LEDGER.bound(
     "lem1",
-    kind="bound",
-    says="the 2k x d matrix M of secret embeddings: lambda_min(MM') > 1/12, operator norm O(1), with chance 1-delta",
-    cases=(Secrets(), Secrets(100, 20, 200)),
+    statement="Lemma 1",
+    says=r"the $2k \times d$ matrix $M$ of secret embeddings: $\lambda_{\min}(MM^\top) > 1/12$ and"
+    r" $\|M\| = O(1)$ (here 2), with chance $1-\delta$",
+    of=(construction.secret_atoms, bounds.eigenvalue_edges),
+    hypotheses=SIX,
+    cases=(Secrets(300, 100, 600, draws=5), Secrets()),
+    seeds=3,
 )
-def secret_embeddings_are_independent(config: Secrets, seed: int) -> Verdict:
+def secret_embeddings_are_independent(config: Secrets, seed: int):
     ends = []
     for number in range(config.draws):
         columns, secret = with_secret(config, seed, number)
         ends.append(np.linalg.eigvalsh(columns[construction.secret_atoms(secret)])[[0, -1]])
     low, high = np.array(ends).T
-    ratio = math.sqrt(2 * config.size / config.width)
-    row = {"smallest": float(low.min()), "largest norm": math.sqrt(float(high.max())), "1 + sqrt(2k/d)": 1 + ratio}
-    verdict = Verdict.at_least(float(np.mean(low > 1 / 12)), 1 - config.failure, details=(row,))
-    return under(six_k(config), verdict)
+    yield at_least("share of draws with lambda_min > 1/12", np.mean(low > 1 / 12), 1 - config.failure)
+    yield at_least("share of draws with norm < 2", np.mean(high < 4), 1 - config.failure)
+    edges = bounds.eigenvalue_edges(config.size, config.width)
+    if config.size >= 50:
+        yield equal("smallest eigenvalue, against the edge (1 - sqrt(2k/d))^2", np.median(low), edges[0], 0.1)
+        yield equal("largest eigenvalue, against the edge (1 + sqrt(2k/d))^2", np.median(high), edges[1], 0.05)
+    yield row({"smallest": low.min(), "largest norm": math.sqrt(high.max()), "edges": f"{edges[0]:.3g} {edges[1]:.3g}"})
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "lem2",
-    kind="identity",
-    says="dual vectors: <u_{j,b}, e_{j',b'}> = 1((j,b) = (j',b')) on the secret, and their sum has norm O(sqrt k)",
-    cases=(Secrets(), Secrets(60, 20, 800)),
+    statement="Lemma 2",
+    says=r"$V$, the sum of the dual vectors $\langle u_{j,b}, e_{j',b'}\rangle = 1((j,b) = (j',b'))$, from inner"
+    r" products alone; $\|V\| = O(\sqrt{k})$",
+    of=(construction.dual,),
+    hypotheses=SIX,
+    aliases=("lem2-printed",),
+    cases=(Secrets(60, 20, 800), Secrets()),
+    seeds=3,
 )
-def dual_vectors_exist(config: Secrets, seed: int) -> Verdict:
-    columns, secret = with_secret(config, seed)
-    if none := dependent(columns, secret, config.width):
-        return none
-    M_M = columns[construction.secret_atoms(secret)]
-    u = np.linalg.inv(M_M)  # row j: the coefficients of u_j on the secret embeddings
-    found = construction.dual(columns, secret)
-    norms = []
-    for number in range(config.draws):
-        drawn = with_secret(config, seed, number)
-        norms.append(construction.dual(*drawn).norm ** 2 if construction.independent(*drawn) else math.inf)
-    k, d = config.size, config.width
-    predicted = 2 * k * d / (d - 2 * k - 1) if d > 2 * k + 1 else math.inf
-    verdict = Verdict.worst(
-        {
-            "biorthogonal": identical({"<u, e>": (u @ M_M, np.eye(len(M_M)))}, 1e-10),
-            "norm": identical({"||V||^2 = 1'(MM')^-1 1": (found.norm**2, float(np.sum(u)))}, 1e-10),
-            "||V|| / sqrt k, median": Verdict.at_most(
-                math.sqrt(float(np.median(norms)) / k),
-                3.0,
-                details=({"mean ||V||^2 over 2kd/(d-2k-1)": float(np.mean(norms)) / predicted},),
-            ),
-        }
-    )
-    return under(six_k(config), verdict)
+def dual_vectors_exist(config: Secrets, seed: int):
+    """The dense dual vectors are a pseudo-inverse of M."""
+    words, secret = draw(config, seed)
+    columns = products(words, words[construction.secret_atoms(secret)], config.width)
+    yield (dual_exists := independence(columns, secret))
+    if not dual_exists.met:
+        return
+    found, E = construction.dual(columns, secret), vectors(words, config.width)
+    u = np.linalg.pinv(E[construction.secret_atoms(secret)]).T
+    yield equal("<V, e> for every embedding", found.V_on, E @ u.sum(axis=0), 1e-9)
+    yield equal("<U, e> for every embedding", found.U_on, E @ u[1::2].sum(axis=0), 1e-9)
+    yield equal("||V||", found.norm, np.linalg.norm(u.sum(axis=0)), 1e-9)
+    yield at_most("||V|| / sqrt k", found.norm / math.sqrt(config.size), 3.0)
 
 
-@LEDGER.theory(
-    "lem2-printed",
-    kind="identity",
-    says="as printed: u_{S[i],b} uses the one-hot vector o_{2(i-1)+b} of R^{2k}",
-    cases=Secrets(),
-)
-def the_index_is_off_by_one(config: Secrets, seed: int) -> Verdict:
-    printed = [2 * (i - 1) + b for i in range(1, config.size + 1) for b in (0, 1)]
-    outside_range = [index for index in printed if not 1 <= index <= 2 * config.size]
-    row = {"i": 1, "b": 0, "printed index": printed[0], "p(i, b) = 2(i-1)+b+1": printed[0] + 1}
-    return Verdict.at_most(
-        len(outside_range), 0, otherwise="refuted", note="p(x, y) = 2(x-1) + y + 1 is meant", details=(row,)
-    )
-
-
-@LEDGER.theory(
+@LEDGER.exact(
     "lem3",
-    kind="identity",
-    says="v_j = u_{j,0} + u_{j,1} has <v_j, e_{j,b}> = 1 and 0 on the other secret embeddings; V is their sum",
-    cases=(Secrets(), Secrets(60, 20, 800)),
+    statement="Lemma 3",
+    says=r"$\langle V, e_{j,b}\rangle = 1$ on the secret, where $V$ is the sum of $v_j = u_{j,0} + u_{j,1}$;"
+    r" $\langle U, e_{j,b}\rangle = 1(b = 1)$",
+    of=(construction.dual, construction.secret_atoms),
+    hypotheses=SIX,
+    cases=(Secrets(60, 20, 800), Secrets()),
+    seeds=3,
 )
-def value_vectors_exist(config: Secrets, seed: int) -> Verdict:
+def value_vectors_exist(config: Secrets, seed: int):
     columns, secret = with_secret(config, seed)
-    if none := dependent(columns, secret, config.width):
-        return none
-    rows = construction.secret_atoms(secret)
-    v = np.linalg.inv(columns[rows]).reshape(config.size, 2, -1).sum(axis=1)
-    on_secret = v @ columns[rows]
+    yield (dual_exists := independence(columns, secret))
+    if not dual_exists.met:
+        return
     found = construction.dual(columns, secret)
-    verdict = identical(
-        {
-            "<v_j, e>": (on_secret, np.repeat(np.eye(config.size), 2, axis=1)),
-            "V": (v.sum(axis=0), found.V),
-            "<V, e> on the secret": (found.V_on[rows], np.ones(len(rows))),
-            "<U, e> on the secret": (found.U_on[rows], np.arange(len(rows)) % 2),
-        },
-        1e-10,
-    )
-    return under(six_k(config), verdict)
+    by_position = found.V_on.reshape(-1, 2)[secret], found.U_on.reshape(-1, 2)[secret]
+    yield equal("<V, e> on the secret", by_position[0], np.ones((config.size, 2)), 1e-9)
+    yield equal("<U, e> on the secret", by_position[1], np.tile([0.0, 1.0], (config.size, 1)), 1e-9)
 
 
-@LEDGER.theory(
+def others(config: Secrets) -> int:
+    """Embeddings outside the secret: two of every other input, one of the 0 token."""
+    return 2 * (config.bits - config.size) + 1
+
+
+@LEDGER.bound(
     "lem4",
-    kind="bound",
-    says="|<V, e_{j,b}>| <= 1/2 for all j not in S with chance 1-delta, at d = 2k + 16k ln(2N/delta), N = 2(n-k)+1",
-    cases=(Secrets(width=400), Secrets(1000, 5, 1200, draws=20)),
+    statement="Lemma 4",
+    says=r"$|\langle V, e_{j,b}\rangle| \le 1/2$ for all $j \notin S$ with chance $1-\delta$ at"
+    r" $d = 2k + 16k\ln(2N/\delta)$, $N = 2(n-k)+1$",
+    of=(bounds.overlap_chance, bounds.overlap_width),
+    hypotheses={"d >= 2k + 16k ln(2N/delta)": lambda c: c.width >= bounds.overlap_width(c.size, c.failure, others(c))},
+    aliases=("lem4-printed",),
+    cases=(Secrets(width=343), Secrets(1000, 5, 860, draws=20), Secrets(width=2000, draws=20)),
+    seeds=3,
 )
-def other_embeddings_overlap_little(config: Secrets, seed: int) -> Verdict:
-    vectors = 2 * (config.inputs - config.size) + 1
-    needed = bounds.overlap_width(config.size, config.failure, vectors)
-    largest, chances = overlaps(config, seed)
-    row = {"largest": float(largest.max()), "width of the rule": needed, "union bound, mean": float(np.mean(chances))}
-    row["2k(1+8 ln 2n)"] = 2 * config.size * (1 + 8 * math.log(2 * config.inputs))
-    verdict = Verdict.at_most(float(np.mean(largest > 0.5)), config.failure, details=(row,))
-    short = () if config.width >= needed else (f"width={config.width} must be at least {needed}",)
-    return under(short, verdict)
-
-
-def overlaps(config: Secrets, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest |<V, e>| outside the secret, and the union bound on its being above 1/2, for every draw.
-
-    A draw whose secret embeddings are dependent has no V: its overlap is infinite.
-    """
-    largest, chances = [], []
+def other_embeddings_overlap_little(config: Secrets, seed: int):
+    k, N = config.size, others(config)
+    largest = []
     for number in range(config.draws):
         columns, secret = with_secret(config, seed, number)
-        if not construction.independent(columns, secret):
-            largest.append(math.inf)
-            chances.append(1.0)
-            continue
+        yield (dual_exists := independence(columns, secret))
+        if not dual_exists.met:
+            return
         found = construction.dual(columns, secret)
         largest.append(np.max(np.abs(outside(found.V_on, secret))))
-        chances.append(bounds.overlap_chance(found.norm, config.width, 2 * (config.inputs - config.size) + 1))
-    return np.array(largest), np.array(chances)
-
-
-@LEDGER.theory(
-    "lem4-printed",
-    kind="bound",
-    says="as printed: ln(2k/delta) is enough in the width, whatever n (d = 2k + 16k ln(2k/delta))",
-    cases=Secrets(2000, 1, 50, draws=60),
-)
-def the_union_is_over_all_positions(config: Secrets, seed: int) -> Verdict:
-    width = bounds.overlap_width(config.size, config.failure, config.size)
-    at_rule = Secrets(config.inputs, config.size, width, draws=config.draws, failure=config.failure)
-    largest, _ = overlaps(at_rule, seed)
-    row = {"width": width, "median of the largest": float(np.median(largest))}
-    return Verdict.at_most(
-        float(np.mean(largest > 0.5)),
-        config.failure,
-        otherwise="refuted",
-        note="the union is over 2(n-k)+1 vectors; in Theorem 1's range of k both logarithms are of one order",
-        details=(row,),
+    yield at_most("share of draws with an overlap above 1/2", np.mean(np.array(largest) > 0.5), config.failure)
+    needed = bounds.overlap_width(k, config.failure, N)
+    chance = bounds.overlap_chance(math.sqrt(2 * k * needed / (needed - 2 * k)), needed, N)
+    yield equal("the union bound at that width, ||V||^2 = 2kd/(d-2k)", chance, config.failure, 0.03)
+    # the chance of one vector where it is no rare event
+    narrow = Secrets(config.bits, k, 20 * k)
+    columns, secret = with_secret(narrow, seed)
+    V, random = construction.dual(columns, secret), np.random.default_rng([seed, 41])
+    words, _ = draw(narrow, seed)
+    fresh = products(random_signs(20_000, narrow.width, random), words[construction.secret_atoms(secret)], narrow.width)
+    share = np.mean(np.abs(fresh @ V.V) > 0.5)
+    yield at_most(
+        "share of fresh vectors with an overlap above 1/2, d = 20k",
+        share,
+        bounds.overlap_chance(V.norm, narrow.width, 1),
     )
+    yield at_least("the same, within 6 of Hoeffding's", share, bounds.overlap_chance(V.norm, narrow.width, 1) / 6)
+    yield equal("the same at d = 1, where it says nothing", bounds.overlap_chance(V.norm, 1, 1), 1.0)
+    yield row({"largest": max(largest), "width of the rule": needed})
 
 
 # --- textbook bounds --------------------------------------------------------------------------------------------------
@@ -260,86 +231,108 @@ def singular_values(config: Matrices, seed: int) -> list[tuple[int, int, np.ndar
     return found
 
 
-@LEDGER.theory(
+@LEDGER.reported(
     "lem28",
-    kind="bound",
-    says="textbook: ||A|| <= C K (sqrt m + sqrt n + t) for independent sub-Gaussian entries; C is measured for signs",
+    statement="Lemma 28",
+    says=r"cited: $\|A\| \le CK(\sqrt{m} + \sqrt{n} + t)$ for independent sub-Gaussian entries; $C$ as measured",
     cases=Matrices(),
 )
-def operator_norms(config: Matrices, seed: int) -> Verdict:
-    rows = [
-        {"shape": f"{m} x {n}", "||A|| / (sqrt m + sqrt n)": float(ends[:, 1].max() / (math.sqrt(m) + math.sqrt(n)))}
-        for m, n, ends in singular_values(config, seed)
-    ]
-    largest = max(row["||A|| / (sqrt m + sqrt n)"] for row in rows)
-    return Verdict.reported(largest, note="cited, not proved; lem1 is the check", details=tuple(rows))
+def operator_norms(config: Matrices, seed: int):
+    for m, n, ends in singular_values(config, seed):
+        yield measured(f"||A|| / (sqrt m + sqrt n), {m} x {n}", ends[:, 1].max() / (math.sqrt(m) + math.sqrt(n)))
 
 
-@LEDGER.theory(
+@LEDGER.reported(
     "lem29",
-    kind="bound",
-    says="textbook: sqrt m - C K^2 (sqrt n + t) <= s_n <= s_1 <= sqrt m + C K^2 (sqrt n + t); C is measured for signs",
+    statement="Lemma 29",
+    says=r"cited: singular values within $CK^2(\sqrt{n} + t)$ of $\sqrt{m}$; $C$ is measured for signs",
     cases=Matrices(),
 )
-def singular_value_ends(config: Matrices, seed: int) -> Verdict:
-    rows = []
+def singular_value_ends(config: Matrices, seed: int):
     for n, m, ends in singular_values(config, seed):  # the transposed matrix: m rows, n <= m columns
-        off = np.max(np.abs(ends - math.sqrt(m))) / math.sqrt(n)
-        rows.append({"shape": f"{m} x {n}", "|s - sqrt m| / sqrt n": float(off)})
-    largest = max(row["|s - sqrt m| / sqrt n"] for row in rows)
-    return Verdict.reported(largest, note="cited, not proved; lem1 is the check", details=tuple(rows))
+        yield measured(f"|s - sqrt m| / sqrt n, {m} x {n}", np.max(np.abs(ends - math.sqrt(m))) / math.sqrt(n))
 
 
 # --- inner products ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
+class Sums(Config):
+    """A combination of random sign vectors, all signs of which are enumerated."""
+
+    terms: int = option(12, "other vectors of the combination", low=1, high=16)
+    width: int = option(1, "width d", low=1, high=16)
+    equal: bool = option(True, "all coefficients 1, or drawn from a normal law")
+
+    def check(self) -> None:
+        signs = self.terms * self.width
+        require(signs <= 16, f"terms={self.terms} times width={self.width} is {signs} signs, which must be at most 16")
+
+
+@LEDGER.bound(
+    "lem30",
+    statement="Lemma 30",
+    says=r"$|\langle e, v\rangle - \lambda| \le \sqrt{2\ln(2/\delta)/d\,\sum\lambda'^2}$ with chance $1-\delta$, for"
+    r" every $\delta$ (all signs)",
+    of=(bounds.inner_product,),
+    cases=(Sums(), Sums(4), Sums(1), Sums(5, 3, False), Sums(2, 8, False)),
+    seeds=3,
+)
+def inner_products_concentrate(config: Sums, seed: int):
+    N, d = config.terms, config.width
+    coefficients = np.ones(N) if config.equal else np.random.default_rng(seed).standard_normal(N)
+    signs = 1 - 2 * (np.arange(2 ** (N * d))[:, None] >> np.arange(N * d) & 1)
+    sizes = np.sort(np.abs(signs @ np.repeat(coefficients, d)) / d)
+    first = np.searchsorted(sizes, sizes * (1 - 1e-12))
+    chances = 1 - first / len(sizes)  # of a deviation at least as large
+    limits = [bounds.inner_product(np.sum(coefficients**2), d, chance) for chance in np.unique(chances)]
+    yield at_most(
+        "deviations, where delta is their chance", [sizes[chances == one].max() for one in np.unique(chances)], limits
+    )
+    hoeffding = 2 * np.exp(-d * np.square(limits) / (2 * np.sum(coefficients**2)))
+    yield equal("Hoeffding's bound at the limits", hoeffding, np.unique(chances), 1e-9)
+
+
+@dataclass(frozen=True)
 class Products(Config):
     """Random sign vectors, drawn again and again."""
 
-    inputs: int = option(12, "input bits n", low=1, high=2000)
+    bits: int = option(12, "input bits n", low=1, high=2000)
     size: int = option(3, "secret bits k", low=1, high=2000)
     width: int = option(1024, "width d", low=1, high=2**22)
     failure: float = option(0.05, "delta", above=0.0, below=1.0)
-    draws: int = option(200, "draws of the embeddings", low=1, high=100_000)
+    draws: int = option(50, "draws of the embeddings", low=1, high=100_000)
 
     def check(self) -> None:
-        require(self.size <= self.inputs, f"size={self.size} must be at most inputs={self.inputs}")
-        signs = 2 * (self.inputs + self.size) * self.width * self.draws
+        require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
+        signs = 2 * (self.bits + self.size) * self.width * self.draws
         require(signs <= 2**34, f"draws={self.draws} need {signs} signs, which must be at most {2**34}")
 
 
-@LEDGER.theory(
-    "lem30",
-    kind="bound",
-    says="|<e, v> - lambda| <= sqrt(2 ln(2/delta)/d * sum of the other lambda^2) with chance 1-delta",
-    cases=(Products(), Products(width=64, failure=0.2), Products(30, 10, 300)),
-)
-def inner_products_concentrate(config: Products, seed: int) -> Verdict:
-    random = np.random.default_rng(seed)
-    above = []
-    for _ in range(config.draws):
-        gram = random_gram(2 * config.size, config.width, random)
-        coefficients = random.standard_normal(2 * config.size)
-        off = np.abs(gram @ coefficients - coefficients)
-        others = np.sum(coefficients**2) - coefficients**2
-        above.append(off > [bounds.inner_product(other, config.width, config.failure) for other in others])
-    return Verdict.at_most(float(np.mean(above)), config.failure)
-
-
-@LEDGER.theory(
+@LEDGER.bound(
     "lem31",
-    kind="bound",
-    says="max |<e, e'> - 1(e = e')| <= sqrt(2 ln(8nd/delta)/d) over all pairs with chance 1-delta",
-    cases=(Products(width=256, draws=50), Products(width=1024, draws=50), Products(width=4096, draws=50)),
+    argument=r"the union bound over all pairs needs $d \ge N(N-1)/(8n)$ with $N = 2(n+k)$, while Assumption 2 has $d"
+    " < n$",
+    statement="Lemma 31",
+    says=r"$|\langle e, e'\rangle - 1(e = e')| \le \sqrt{2\ln(8nd/\delta)/d}$ for all pairs with chance $1-\delta$",
+    of=(bounds.gram_deviation, bounds.width_for_all_pairs),
+    hypotheses={
+        "d >= N(N-1)/(8n), N = 2(n+k), for the union over all pairs": lambda c: (
+            c.width >= bounds.width_for_all_pairs(c.bits, c.size)
+        )
+    },
+    cases=(Products(width=16, failure=0.99), Products(width=256), Products(width=4096), Products(width=2**17, draws=2)),
+    seeds=3,
 )
-def embeddings_are_nearly_orthogonal(config: Products, seed: int) -> Verdict:
-    random = np.random.default_rng(seed)
-    atoms = 2 * (config.inputs + config.size)
-    off = [np.max(np.abs(random_gram(atoms, config.width, random) - np.eye(atoms))) for _ in range(config.draws)]
-    bound = bounds.gram_deviation(config.inputs, config.width, config.failure)
-    union = bounds.gram_union(config.inputs, config.size, config.width, config.failure)
-    row = {"largest": float(np.max(off)), "bound": bound, "union bound over all pairs": union}
-    verdict = Verdict.at_most(float(np.mean(np.array(off) > bound)), config.failure, details=(row,))
-    short = f"width={config.width} must be at least about (n+k)^2/(2n), for the union over all pairs"
-    return under(() if union <= config.failure else (short,), verdict)
+def embeddings_are_nearly_orthogonal(config: Products, seed: int):
+    n, k, d, delta = config.bits, config.size, config.width, config.failure
+    random, atoms = np.random.default_rng(seed), 2 * (n + k)
+    off = [np.max(np.abs(random_gram(atoms, d, random) - np.eye(atoms))) for _ in range(config.draws)]
+    bound = bounds.gram_deviation(n, d, delta)
+    yield at_most("pairs beyond the bound, expected", atoms * (atoms - 1) / 2 * sign_tail(d, bound * d), delta)
+    yield at_most("largest |<e, e'>|, median", np.median(off), bound)
+    yield at_most("share of draws with a pair beyond the bound", np.mean(np.array(off) > bound), delta)
+    # Hoeffding for every pair is the lemma's delta at the smallest width that is allowed
+    narrowest = bounds.width_for_all_pairs(n, k)
+    pairs = atoms * (atoms - 1) / 2 * 2 * math.exp(-narrowest * bounds.gram_deviation(n, narrowest, delta) ** 2 / 2)
+    yield equal("Hoeffding's union bound at the smallest width", pairs, delta)

@@ -9,79 +9,85 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import at_least, at_most, note, row, true
 from stairwise.measure import complexity, fits
 from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
-from stairwise.papers.parity_cot.claims.reading import NO, arm, combined, complexity_rows
+from stairwise.papers.parity_cot.claims.reading import arm, complexity_rows
 
 GROWTH, EXPONENT = 4.0, 1.3  # no CoT: at least this factor per bit; CoT: at most this power of k
+UNIFORM = 0.9  # Figure 8: "almost uniform", as normalised entropy
 AGREEMENT, SEEDS = 0.95, 2 / 3  # Figure 3b: argmax = secret on this share of steps, in this share of seeds
 
 
-def growth_checks(records: Sequence[Any]) -> dict[str, Verdict]:
+def growth_checks(records: Sequence[Any]):
     """Growth of the samples with k in both arms, each with the end of its 95% interval that is nearer the line."""
-    checks = {}
     with_chain, without = runs.growth(arm(records, True)), runs.growth(arm(records, False))
+    yield true("two sizes or more are learnt with CoT", runs.fittable(with_chain))
     if runs.fittable(with_chain):
         power = fits.slope_estimate("power", with_chain, runs.REPEATS)
-        note = f"with CoT samples ~ k^p, p = {power}; AIC {aic_text(with_chain)}"
-        checks["exponent with CoT, upper end"] = Verdict.at_most(power.high, EXPONENT, note=note, **NO)
-    else:
-        checks["exponent with CoT"] = Verdict("not-reproduced", note="with CoT fewer than two sizes are learnt")
+        yield at_most("exponent of k with CoT, upper end of its interval", power.high, EXPONENT)
+        yield note(f"with CoT samples ~ k^p, p = {power}; AIC {aic_text(with_chain)}")
     if runs.fittable(without):
-        rate = fits.slope_estimate("exponential", without, runs.REPEATS)
-        factor = runs.factor(rate)
-        note = f"without CoT x {factor} per bit; AIC {aic_text(without)}"
-        checks["growth without CoT, lower end"] = Verdict.at_least(factor.low, GROWTH, note=note, **NO)
+        factor = runs.factor(fits.slope_estimate("exponential", without, runs.REPEATS))
+        yield at_least("growth per bit without CoT, lower end of its interval", factor.low, GROWTH)
+        yield note(f"without CoT x {factor} per bit; AIC {aic_text(without)}")
     else:
-        checks["growth without CoT"] = Verdict(
-            "reported", note="without CoT fewer than two sizes are learnt: no factor"
-        )
-    return checks
+        yield note("without CoT fewer than two sizes are learnt: no factor")
 
 
 def aic_text(observed: Any) -> str:
     return ", ".join(f"{one.law} {one.aic:.1f}" for one in fits.compare(observed))
 
 
-def grows_exponentially_only_without(records: Sequence[Any]) -> Verdict:
+def grows_exponentially_only_without(records: Sequence[Any]):
     """Both growth laws, from every seed at its best rate."""
-    return combined(growth_checks(records), complexity_rows(records))
+    yield from growth_checks(records)
+    yield from map(row, complexity_rows(records))
 
 
-for figure_id, experiment, what in (
-    ("fig1a", "complexity", "4 layers, 4 heads (quick: 1 layer)"),
-    ("fig2c", "complexity", "4 layers, 4 heads, best of three rates"),
-):
-    LEDGER.empirical(
-        figure_id,
-        experiment=experiment,
-        says=f"{what}: samples grow by over 4 per bit without CoT (95% interval), slower than k^1.3 with it",
-    )(grows_exponentially_only_without)
+LEDGER.family(
+    grows_exponentially_only_without,
+    {
+        "fig1a": {
+            "statement": "Figure 1a",
+            "says": "4 layers, 4 heads (quick: 1 layer): samples grow by over 4 per bit without CoT (95% interval),"
+            " slower than $k^{1.3}$ with it",
+        },
+        "fig2c": {
+            "statement": "Figure 2c",
+            "says": "4 layers, 4 heads, best of three rates: samples grow by over 4 per bit without CoT (95% interval),"
+            " slower than $k^{1.3}$ with it",
+        },
+    },
+    form="empirical",
+    experiment="complexity",
+)
 
 
 @LEDGER.empirical(
     "fig2b",
     experiment="shallow",
-    says="1 layer, 1 head: the same growth laws, and with CoT half of the seeds or more learn every k (best rate)",
+    statement="Figure 2b",
+    says="1 layer, 1 head: the same growth laws, and with CoT half of the seeds or more learn every $k$ (best rate)",
 )
-def one_head_suffices_with_chain(records: Sequence[Any]) -> Verdict:
-    by_size = runs.grouped(arm(records, True), lambda c: c.task.size)
-    shares = {size: runs.best_of_rates(group) for size, group in by_size.items()}
-    worst = min(found.reached / len(found.times) for found in shares.values())
-    text = ", ".join(f"k={size}: {found.reached} of {len(found.times)}" for size, found in shares.items())
-    checks = growth_checks(records)
-    checks["seeds that learn with CoT"] = Verdict.at_least(worst, 0.5, note=f"with CoT {text}", **NO)
-    return combined(checks, complexity_rows(records))
+def one_head_suffices_with_chain(records: Sequence[Any]):
+    yield from growth_checks(records)
+    for size, group in runs.grouped(arm(records, True), lambda c: c.task.size).items():
+        found = runs.best_of_rates(group)
+        yield at_least(f"share of seeds that learn with CoT, k={size}", found.reached / len(found.times), 0.5)
+    yield from map(row, complexity_rows(records))
 
 
 @LEDGER.empirical(
     "fig1b",
     experiment="complexity",
-    says="k=3: when CoT has learnt, its sparsest head has lower entropy (eq. 1) than without CoT after as many samples",
+    statement="Figure 1b",
+    says="$k=3$: when CoT has learnt, its sparsest head has lower entropy than without CoT after as many samples: eq."
+    " (1), and supervised rows",
 )
-def chain_makes_heads_sparse(records: Sequence[Any]) -> Verdict:
+def chain_makes_heads_sparse(records: Sequence[Any]):
+    """Rows that are supervised only: eq. (1) is a minimum over all rows, which a longer text lowers by itself."""
     sizes = [{record.config.task.size for record in arm(records, cot)} for cot in (True, False)]
     shared = sorted(sizes[0] & sizes[1])
     size = 3 if 3 in shared else shared[-1]
@@ -90,7 +96,7 @@ def chain_makes_heads_sparse(records: Sequence[Any]) -> Verdict:
         same = [
             r
             for r in arm(records, False)
-            if (r.config.task.size, r.seed, r.config.rate) == (size, record.seed, record.config.rate)
+            if (r.config.task.size, r.seed, r.config.learning_rate) == (size, record.seed, record.config.learning_rate)
         ]
         samples = record.final("hit") if record.final("hit") > 0 else record.config.budget
         found = {}
@@ -98,71 +104,63 @@ def chain_makes_heads_sparse(records: Sequence[Any]) -> Verdict:
             for name in ("entropy", "step entropy", "mass"):
                 values = [runs.value_at(one, f"{name} {head}", samples) for head in runs.head_names(one.config)]
                 found[f"{name} {words} CoT"] = max(values) if name == "mass" else min(values)
-        rows.append({"k": size, "seed": record.seed, "rate": record.config.rate, "samples": samples, **found})
-    lower = np.mean([row["entropy with CoT"] < row["entropy without CoT"] for row in rows])
-    note = "share of runs, paired by seed and rate; the rows of a chain are more, so its minimum is taken over more"
-    return Verdict.at_least(float(lower), 1.0, details=tuple(rows), note=note, **NO)
+        rows.append({"k": size, "seed": record.seed, "rate": record.config.learning_rate, "samples": samples, **found})
+    for name in ("entropy", "step entropy"):
+        lower = np.mean([each[f"{name} with CoT"] < each[f"{name} without CoT"] for each in rows])
+        what = "eq. (1)" if name == "entropy" else "the mean entropy of supervised rows"
+        yield at_least(f"share of runs where {what} is lower with CoT, paired by seed and rate", lower, 1.0)
+    yield from map(row, rows)
 
 
 @LEDGER.empirical(
     "fig2a",
     experiment="grid",
-    says="for every number of layers and heads and k >= 2, CoT needs fewer samples than no CoT (medians)",
+    statement="Figure 2a",
+    says=r"for every number of layers and heads and $k \ge 2$, CoT needs fewer samples than no CoT (medians)",
 )
-def chain_helps_every_shape(records: Sequence[Any]) -> Verdict:
-    rows = []
+def chain_helps_every_shape(records: Sequence[Any]):
     cells = runs.grouped(records, lambda c: (runs.shape(c), c.task.size))
     for ((layers, heads), size), group in cells.items():
         found = [runs.best_of_rates(arm(group, cot)) for cot in (True, False)]
         medians = [complexity.kaplan_meier(one).median().value for one in found]
-        rows.append(
-            {
-                "layers": layers,
-                "heads": heads,
-                "k": size,
-                "CoT": medians[0],
-                "no CoT": medians[1],
-                "p": complexity.log_rank(*found),
-                "CoT is faster": medians[0] < medians[1],
-            }
-        )
-    hard = [row for row in rows if row["k"] >= 2]
-    share = float(np.mean([row["CoT is faster"] for row in hard]))
-    note = "a median is infinite where fewer than half of the runs succeed"
-    return Verdict.at_least(share, 1.0, details=tuple(rows), note=note, **NO)
+        if size >= 2:
+            yield true(f"CoT is faster, {layers}x{heads}, k={size}", medians[0] < medians[1])
+        p = complexity.log_rank(*found)
+        yield row({"layers": layers, "heads": heads, "k": size, "CoT": medians[0], "no CoT": medians[1], "p": p})
+    yield note("a median is infinite where fewer than half of the runs succeed")
 
 
 @LEDGER.empirical(
     "fig3a",
     experiment="long",
-    says="1 layer, 1 head (quick: 4) with CoT learns every k, and samples grow slower than k^1.3 (95% interval)",
+    statement="Figure 3a",
+    says="1 layer, 1 head (quick: 4) with CoT learns every $k$, and samples grow slower than $k^{1.3}$ (95% interval)",
 )
-def many_bits_in_linear_samples(records: Sequence[Any]) -> Verdict:
+def many_bits_in_linear_samples(records: Sequence[Any]):
     chosen = arm(records, True)
-    by_size = runs.grouped(chosen, lambda c: c.task.size)
-    best = {size: runs.best_of_rates(group) for size, group in by_size.items()}
-    worst = min(one.reached / len(one.times) for one in best.values())
-    checks = {"seeds that learn, smallest share over k": Verdict.at_least(worst, 1.0, **NO)}
+    for size, group in runs.grouped(chosen, lambda c: c.task.size).items():
+        found = runs.best_of_rates(group)
+        yield at_least(f"share of seeds that learn, k={size}", found.reached / len(found.times), 1.0)
     observed = runs.growth(chosen)
     if runs.fittable(observed):
         power = fits.slope_estimate("power", observed, runs.REPEATS)
-        note = f"samples ~ k^p, p = {power}; AIC {aic_text(observed)}"
-        checks["exponent, upper end"] = Verdict.at_most(power.high, EXPONENT, note=note, **NO)
-    return combined(checks, complexity_rows(chosen))
+        yield at_most("exponent of k, upper end of its interval", power.high, EXPONENT)
+        yield note(f"samples ~ k^p, p = {power}; AIC {aic_text(observed)}")
+    yield from map(row, complexity_rows(chosen))
 
 
 @LEDGER.empirical(
     "sec4.1-n100-nocot",
     experiment="long",
-    says="without CoT no run learns k >= 4 within the budget (the paper: n=100, 1e7 samples)",
+    statement="Section 4.1",
+    says=r"without CoT no run learns $k \ge 4$ within the budget (the paper: $n=100$, $10^7$ samples)",
 )
-def four_bits_are_too_many(records: Sequence[Any]) -> Verdict:
+def four_bits_are_too_many(records: Sequence[Any]):
     hard = runs.where(arm(records, False), lambda c: c.task.size >= 4)
     config = hard[0].config
-    note = f"n={config.task.inputs}, budget {config.budget:,}; runs that learn k >= 4, of {len(hard)}"
-    return Verdict.at_most(
-        runs.hits(hard).reached, 0, details=tuple(complexity_rows(arm(records, False))), note=note, **NO
-    )
+    yield at_most("runs that learn k >= 4", runs.hits(hard).reached, 0)
+    yield note(f"n={config.task.bits}, budget {config.budget:,}, {len(hard)} runs")
+    yield from map(row, complexity_rows(arm(records, False)))
 
 
 # --- where attention goes ---------------------------------------------------------------------------------------------
@@ -170,7 +168,7 @@ def four_bits_are_too_many(records: Sequence[Any]) -> Verdict:
 
 def head_row(record: Any) -> dict[str, Any]:
     """The final facts of every head as short lists, layer by layer."""
-    row: dict[str, Any] = {"seed": record.seed, "initial scale": record.config.decoder.std}
+    row: dict[str, Any] = {"seed": record.seed, "initial scale": record.config.model.std}
     for name in ("agreement", "mass", "step entropy", "entropy", "unsunk entropy"):
         layers = runs.final_heads(record, name)
         row[name] = " | ".join(" ".join(f"{value:.2f}" for value in layer) for layer in layers)
@@ -180,23 +178,30 @@ def head_row(record: Any) -> dict[str, Any]:
 @LEDGER.empirical(
     "fig3b",
     experiment="attention",
-    says="1 layer, 1 head: step i attends most to S[i] on at least .95 of the steps, in at least 2/3 of the seeds",
+    statement="Figure 3b",
+    says="1 layer, 1 head: step $i$ attends most to $S[i]$ on at least 0.95 of the steps, in at least 2/3 of the seeds",
 )
-def steps_look_at_their_bit(records: Sequence[Any]) -> Verdict:
+def steps_look_at_their_bit(records: Sequence[Any]):
     chosen = runs.where(records, lambda c: runs.shape(c) == (1, 1))
-    standard = runs.where(chosen, lambda c: c.decoder.std <= 0.05)
+    standard = runs.where(chosen, lambda c: c.model.std <= 0.05)
     share = np.mean([runs.final_heads(record, "agreement")[0, 0] >= AGREEMENT for record in standard])
-    note = "judged at GPT-2's initial scale; a larger one learns as well with attention that cannot be read"
-    return Verdict.at_least(float(share), SEEDS, details=tuple(head_row(r) for r in chosen), note=note, **NO)
+    yield at_least("share of seeds with the argmax on S[i]", share, SEEDS)
+    yield note("judged at GPT-2's initial scale; a larger one learns as well with attention that cannot be read")
+    yield from (row(head_row(record)) for record in chosen)
 
 
 @LEDGER.empirical(
     "fig8",
     experiment="attention",
-    says="2 layers: the steps' attention is sparser in layer 1 than in layer 2 (mean over heads), in 2/3 of the seeds",
+    statement="Figure 8",
+    says="2 layers: attention is sparser in layer 1 than in layer 2, which is nearly uniform (entropy over 0.9), in 2/3"
+    " of the seeds",
 )
-def first_layer_is_sparse(records: Sequence[Any]) -> Verdict:
-    deep = runs.where(records, lambda c: c.decoder.layers == 2)
-    entropies = [runs.final_heads(record, "step entropy").mean(axis=1) for record in deep]
-    share = np.mean([layers[0] < layers[1] for layers in entropies])
-    return Verdict.at_least(float(share), SEEDS, details=tuple(head_row(record) for record in deep), **NO)
+def first_layer_is_sparse(records: Sequence[Any]):
+    deep = runs.where(records, lambda c: c.model.layers == 2)
+    entropies = np.array([runs.final_heads(record, "step entropy").mean(axis=1) for record in deep])
+    yield at_least(
+        "share of seeds with layer 1 sparser than layer 2", np.mean(entropies[:, 0] < entropies[:, 1]), SEEDS
+    )
+    yield at_least("share of seeds with layer 2 above 0.9", np.mean(entropies[:, 1] > UNIFORM), SEEDS)
+    yield from (row(head_row(record)) for record in deep)

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stairwise.config import ConfigError
 from stairwise.extras import missing
-from stairwise.lab.config import ConfigError
-from stairwise.lab.contract import Verdict
+from stairwise.lab.contract.checks import at_most, note, row, skip_if, true
+from stairwise.lab.contract.claims import Claim
 from stairwise.measure import attention, estimates, gsm8k, language
 from stairwise.nn import transformer
 from stairwise.papers.parity_cot import word_problems
@@ -27,33 +28,14 @@ NEEDS = "needs weights: --model PATH_OR_NAME [--tuned PATH_OR_NAME], and PyTorch
 # --- Figures 6 and 7 --------------------------------------------------------------------------------------------------
 
 
-@LEDGER.theory(
-    "fig6",
-    kind="empirical",
-    says="eq. (1) is lower with CoT than without in layers 1, 11, 21, 28 of Qwen2-7B, and lower again in Qwen2-Math-7B",
-    cases=Figures67(layers=FIGURE_6),
-)
-def four_layers_are_sparser(config: Figures67, seed: int) -> Verdict:
-    return sparser_with_cot(config, seed)
-
-
-@LEDGER.theory(
-    "fig7",
-    kind="empirical",
-    says="the same over all layers: eq. (1) is lower with CoT than without, and lower again after tuning on CoT data",
-    cases=Figures67(),
-)
-def all_layers_are_sparser(config: Figures67, seed: int) -> Verdict:
-    return sparser_with_cot(config, seed)
-
-
-def sparser_with_cot(config: Figures67, seed: int) -> Verdict:
+def sparser_with_cot(config: Figures67, seed: int):
     """Criterion: each difference's 95 % interval over problems lies below 0.
 
     The note says what the criterion cannot see: the same difference at equal length, and in random weights.
     """
     if not config.model:
-        return Verdict("skipped", note=NEEDS)
+        yield skip_if(True, NEEDS)
+        return
     try:
         import transformers  # noqa: F401
     except ImportError:
@@ -69,17 +51,34 @@ def sparser_with_cot(config: Figures67, seed: int) -> Verdict:
         pairs["tuned - pre-trained, with CoT"] = (tuned["with CoT"], trained["with CoT"])
     rows = {name: language.compare(*pair) for name, pair in pairs.items()}
     rows["random weights: with CoT - without"] = language.compare(chance["with CoT"], chance["without CoT"])
-    criteria = [rows[name][0] for name in pairs]  # eq. (1) is the first variant
-    highest = max(row.difference.high for row in criteria)
+    for name in pairs:  # eq. (1) is the first variant
+        yield at_most(f"eq. (1), {name}: upper end", rows[name][0].difference.high, -math.ulp(0.0))
     matched, random = rows["with CoT - without"][1], rows["random weights: with CoT - without"][0]
-    note = f"at equal length {matched.difference}; random weights {random.difference}"
-    return Verdict.at_most(
-        highest,
-        -math.ulp(0.0),
-        otherwise="not-reproduced",
-        details=tuple(_row(name, row) for name, some in rows.items() for row in some),
-        note=note if config.tuned else f"{note}; no tuned model given",
-    )
+    said = f"at equal length {matched.difference}; random weights {random.difference}"
+    yield note(said if config.tuned else f"{said}; no tuned model given")
+    yield from (row(_row(name, each)) for name, some in rows.items() for each in some)
+
+
+LEDGER.claims += [
+    Claim(
+        "fig6",
+        kind="empirical",
+        statement=("Figure 6",),
+        says="eq. (1) is lower with CoT than without in layers 1, 11, 21, 28 of Qwen2-7B, and lower again in"
+        " Qwen2-Math-7B",
+        cases=(Figures67(layers=FIGURE_6),),
+        check=sparser_with_cot,
+    ),
+    Claim(
+        "fig7",
+        kind="empirical",
+        statement=("Figure 7",),
+        says="the same over all layers: eq. (1) is lower with CoT than without, and lower again after tuning on CoT"
+        " data",
+        cases=(Figures67(),),
+        check=sparser_with_cot,
+    ),
+]
 
 
 def _load(name: str) -> Any:
@@ -110,25 +109,28 @@ def _row(name: str, row: Any) -> dict[str, Any]:
 # --- what length alone does -------------------------------------------------------------------------------------------
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "fig6-length",
-    kind="bound",
+    statement="ours",
     says="eq. (1) of a text is at most that of its prefixes, for every head and any weights: longer looks sparser",
+    of=(attention.sparsest_row,),
     cases=Prefixes(),
+    seeds=3,
 )
-def longer_is_never_less_sparse(config: Prefixes, seed: int) -> Verdict:
+def longer_is_never_less_sparse(config: Prefixes, seed: int):
     """A causal head's rows on a prefix are its rows on the whole text, so the minimum runs over a superset.
 
     The texts of Figure 6 share the question and differ in length; how far random weights fall is in the table.
     """
     lowest, mean = jax.jit(partial(_read_prefixes, config))(keys.role_key(seed, "prefixes"))
     rises = [float(jnp.max(after - before)) for before, after in itertools.pairwise(lowest)]
-    rows = [
-        {"tokens": length, "eq. (1)": float(jnp.mean(one)), "mean over tokens": float(jnp.mean(other))}
-        for length, one, other in zip(config.lengths, lowest, mean, strict=True)
-    ]
-    note = "largest rise of a head from a prefix to the text"
-    return Verdict.at_most(max(rises), 1e-12, details=tuple(rows), note=note)
+    yield at_most("largest rise of a head from a prefix to the text", rises, 1e-12)
+    falls = [float(jnp.mean(before - after)) for before, after in itertools.pairwise(lowest)]
+    yield true("the mean over heads and texts falls at every length", np.array(falls) > 0)
+    yield true("eq. (1) lies between 0 and 1", np.array((lowest >= 0) & (lowest <= 1 + 1e-12)))
+    yield true("eq. (1) is at most the mean over tokens", np.asarray(lowest <= mean + 1e-12))
+    for length, one, other in zip(config.lengths, lowest, mean, strict=True):
+        yield row({"tokens": length, "eq. (1)": float(jnp.mean(one)), "mean over tokens": float(jnp.mean(other))})
 
 
 def _read_prefixes(config: Prefixes, key):
@@ -156,9 +158,11 @@ def _read_prefixes(config: Prefixes, key):
 @LEDGER.empirical(
     "gsm8k-sparser",
     experiment="gsm8k",
-    says="trained on GSM8K with CoT, heads are sparser than with borrowed reasoning of equal length, on the same texts",
+    statement="ours",
+    says="decoders of ours, trained on GSM8K with CoT: sparser heads than with borrowed reasoning of equal length, on"
+    " the same texts",
 )
-def cot_data_makes_attention_sparser(records: Sequence[Any]) -> Verdict:
+def cot_data_makes_attention_sparser(records: Sequence[Any]):
     """Criterion: by eq. (1) and by the mean over tokens, the 95 % interval of the paired difference lies below 0."""
     arms = {
         name: _by_seed(records, *shares) for name, shares in {"cot": (1, 1), "borrowed": (1, 0), "none": (0, 1)}.items()
@@ -169,19 +173,15 @@ def cot_data_makes_attention_sparser(records: Sequence[Any]) -> Verdict:
                                "none": ("min question", "mean question")}.items()
         for look in looks
     ]  # fmt: skip
-    finals = [
-        {"arm": name, "seed": seed} | {look: record.final(look) for look in ("min cot", "mean cot", "loss", "accuracy")}
-        for name, some in arms.items()
-        for seed, record in some.items()
-    ]
-    verdict = Verdict.at_most(max(row["high"] for row in differences[:2]), -math.ulp(0.0), otherwise="not-reproduced")
-    seeds = len(arms["cot"])
-    note = "; ".join(
-        f"{row['text']} {row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]" for row in differences
-    )
-    return Verdict(
-        verdict.status, verdict.measured, 0.0, details=(*differences, *finals), note=f"{seeds} seeds; {note}"
-    )
+    for each in differences[:2]:
+        yield at_most(f"with CoT - {each['text']}: upper end", each["high"], -math.ulp(0.0))
+    said = "; ".join(f"{d['text']} {d['difference']:+.4f} [{d['low']:+.4f}, {d['high']:+.4f}]" for d in differences)
+    yield note(f"{len(arms['cot'])} seeds; {said}")
+    yield from map(row, differences)
+    for name, some in arms.items():
+        for seed, record in some.items():
+            looks = {look: record.final(look) for look in ("min cot", "mean cot", "loss", "accuracy")}
+            yield row({"arm": name, "seed": seed} | looks)
 
 
 def _by_seed(records: Sequence[Any], reasoning: float, own: float) -> dict[int, Any]:

@@ -1,31 +1,21 @@
-"""What the judges of the trainings share: the two arms, checks put together, tables of sample complexities."""
+"""What the judges of the trainings share: the two arms, and tables of sample complexities."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.contract import Verdict
 from stairwise.measure import complexity
 from stairwise.papers.parity_cot import runs
-
-NO = {"otherwise": "not-reproduced"}
 
 
 def arm(records: Sequence[Any], cot: bool) -> list[Any]:
     return runs.where(records, lambda config: config.task.cot == cot)
 
 
-def combined(checks: dict[str, Verdict], rows: Sequence[dict[str, Any]], note: str = "") -> Verdict:
-    """The worst of several checks, with the table that they were made from."""
-    worst = Verdict.worst(checks)
-    return dataclasses.replace(worst, details=(*worst.details, *rows), note="; ".join(filter(None, [worst.note, note])))
-
-
 def complexity_rows(records: Sequence[Any]) -> list[dict[str, Any]]:
     """Every rate by itself, and the best rate of each seed: how many runs succeed, and the median samples."""
     rows = []
     for (cot, size), group in runs.grouped(records, lambda c: (c.task.cot, c.task.size)).items():
-        by_rate = runs.grouped(group, lambda c: c.rate)
+        by_rate = runs.grouped(group, lambda c: c.learning_rate)
         found = {f"{rate:g}": runs.hits(own) for rate, own in by_rate.items()}
         if len(found) > 1:
             found["best of them"] = runs.best_of_rates(group)

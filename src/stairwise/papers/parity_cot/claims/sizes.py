@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.parity_cot import task as tasks
 from stairwise.papers.parity_cot.config.task import Task
 
@@ -46,11 +46,11 @@ def paper_layout(task: Task) -> None:
 
 
 def cube_fits(task: Task, largest: int = LARGEST_CUBE) -> None:
-    require(task.inputs <= largest, f"task.inputs={task.inputs} must be at most {largest} for all inputs at once")
+    require(task.bits <= largest, f"task.bits={task.bits} must be at most {largest} for all inputs at once")
 
 
 def batch_fits(task: Task, samples: int) -> None:
-    tokens = samples * (task.inputs + task.size + 1)
+    tokens = samples * (task.bits + task.size + 1)
     require(tokens <= LARGEST_BATCH, f"samples={samples} is {tokens} tokens, which must be at most {LARGEST_BATCH}")
 
 
@@ -84,12 +84,12 @@ def cube(inputs: int) -> np.ndarray:
 
 def all_sequences(task: Task, seed: int) -> np.ndarray:
     """Every sequence of the task, labels included."""
-    return complete(task, seed, cube(task.inputs))
+    return complete(task, seed, cube(task.bits))
 
 
 def random_sequences(task: Task, samples: int, seed: int, draw: int = 0) -> np.ndarray:
     """Independent sequences; `draw` numbers different batches."""
-    bits = np.random.default_rng([seed, 17, draw]).integers(0, 2, (samples, task.inputs), dtype=np.int8)
+    bits = np.random.default_rng([seed, 17, draw]).integers(0, 2, (samples, task.bits), dtype=np.int8)
     return complete(task, seed, bits)
 
 
@@ -127,3 +127,13 @@ def random_gram(vectors: int, width: int, random: np.random.Generator) -> np.nda
     """All inner products of random sign vectors."""
     words = random_signs(vectors, width, random)
     return products(words, words, width)
+
+
+def sign_tail(signs: int, level: float) -> float:
+    """The exact chance that the sum of so many independent signs is larger than `level` in size."""
+    from scipy.special import betainc
+
+    most = np.floor((signs - level) / 2)  # minus signs at which the sum is still above it
+    if most >= 0 and signs - 2 * most <= level:
+        most -= 1
+    return 0.0 if most < 0 else 2 * float(betainc(signs - most, most + 1, 0.5))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.parity_cot import word_problems
 
 DATA = (
@@ -25,6 +25,25 @@ class Corpus(Config):
 
 
 @dataclass(frozen=True)
+class Model(Config):
+    """The sizes of a decoder, and its start."""
+
+    width: int = option(64, "width of the residual stream", low=2)
+    layers: int = option(2, "layers", low=1)
+    heads: int = option(4, "heads of a layer", low=1)
+    std: float = option(0.02, "standard deviation of the initial weights", above=0.0, numeric=True)
+    compute: str = option(
+        "float32", "what the stream is computed in", choices=("float32", "bfloat16"), stored_as="precision"
+    )
+
+    def check(self) -> None:
+        require(
+            self.width % (2 * self.heads) == 0,
+            f"width={self.width} must be a multiple of 2 heads={2 * self.heads} (rotary positions turn pairs)",
+        )
+
+
+@dataclass(frozen=True)
 class Reading(Config):
     """A decoder of the kernel, trained on the text of word problems.
 
@@ -43,24 +62,16 @@ class Reading(Config):
         high=1.0,
         numeric=True,
     )
-    width: int = option(64, "width of the residual stream", low=2)
-    layers: int = option(2, "layers", low=1)
-    heads: int = option(4, "heads of a layer", low=1)
+    model: Model = option(Model(), "the decoder", stored_as="")
     batch: int = option(8, "problems a step", low=1)
     steps: int = option(400, "Adam steps", low=1)
     learning_rate: float = option(
         1e-3, "peak rate: warmed up over 5 % of the steps, then linear to 0", above=0.0, numeric=True
     )
-    std: float = option(0.02, "standard deviation of the initial weights", above=0.0, numeric=True)
-    precision: str = option("float32", "what the stream is computed in", choices=("float32", "bfloat16"))
     measure_every: int = option(50, "steps between two looks at the held-out problems", low=1)
 
     def check(self) -> None:
         object.__setattr__(self, "data", word_problems.address(self.data))
-        require(
-            self.width % (2 * self.heads) == 0,
-            f"width={self.width} must be a multiple of 2 heads={2 * self.heads} (rotary positions turn pairs)",
-        )
 
 
 @dataclass(frozen=True)

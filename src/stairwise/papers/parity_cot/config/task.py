@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 
 LARGEST = 2**14  # input bits
 ORDERS = ("ascending", "given", "random")
@@ -16,7 +16,7 @@ class Task(Config):
     A secret that is named has its positions counted from 0; a drawn one is a function of the seed alone.
     """
 
-    inputs: int = option(16, "input bits n", low=1, high=LARGEST)
+    bits: int = option(16, "input bits n", low=1, high=LARGEST, stored_as="inputs")
     size: int = option(4, "secret bits k", low=1, high=LARGEST)
     cot: bool = option(True, "with the chain of partial sums (Definition 2) or without (Definition 1)")
     secret: tuple[int, ...] = option((), "the secret positions, counted from 0; none = drawn from the seed", low=0)
@@ -39,8 +39,8 @@ class Task(Config):
     )
 
     def check(self) -> None:
-        require(self.size <= self.inputs, f"size={self.size} must be at most inputs={self.inputs}")
-        check_secret(self.secret, self.inputs, self.size)
+        require(self.size <= self.bits, f"size={self.size} must be at most bits={self.bits}")
+        check_secret(self.secret, self.bits, self.size)
         require(
             self.order != "given" or len(self.secret) > 0, f"order={self.order} must come with a secret that is named"
         )
@@ -61,7 +61,7 @@ class PaddedTask(Task):
     def check(self) -> None:
         super().check()
         require(self.size <= self.padding, f"size={self.size} must be at most padding={self.padding}")
-        require(self.padding <= self.inputs, f"padding={self.padding} must be at most inputs={self.inputs}")
+        require(self.padding <= self.bits, f"padding={self.padding} must be at most bits={self.bits}")
         require(not self.secret, f"secret={self.secret} must be drawn (none) where k is padded")
 
     @property
@@ -69,11 +69,11 @@ class PaddedTask(Task):
         return self.padding
 
 
-def check_secret(secret: tuple[int, ...], inputs: int, size: int) -> None:
+def check_secret(secret: tuple[int, ...], bits: int, size: int) -> None:
     """k distinct positions in 0..n-1, where any are named."""
     if not secret:
         return
     require(len(secret) == size, f"secret={','.join(map(str, secret))} must name size={size} positions")
     for place, position in enumerate(secret):
-        require(0 <= position < inputs, f"secret={position} must lie in 0..{inputs - 1}")
+        require(0 <= position < bits, f"secret={position} must lie in 0..{bits - 1}")
         require(position not in secret[:place], f"secret={position} must not be repeated")

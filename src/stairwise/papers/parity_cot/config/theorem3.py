@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.parity_cot.config.task import Task
 
 LARGEST_BLOCK = 2**28  # hidden values of a block of samples at all supervised positions
@@ -35,19 +35,21 @@ class ThreeSteps(Config):
     )
     shift: float = option(4.0, "practical rates: eta2 = shift m eps", above=0.0, numeric=True)
     failure: float = option(0.1, "literal rates: delta of Assumption 2", above=0.0, below=1.0, numeric=True)
-    test_sequences: int = option(2000, "fresh sequences that exact match is measured on", low=1, high=2**20)
+    test_examples: int = option(
+        2000, "fresh sequences that exact match is measured on", low=1, high=2**20, stored_as="test_sequences"
+    )
 
     def check(self) -> None:
         require(self.batch % self.block == 0, f"block={self.block} must divide batch={self.batch}")
         require(self.task.layout == "paper", f"task.layout={self.task.layout} must be paper")
         require(self.task.absorbed == 1, f"task.absorbed={self.task.absorbed} must be 1")
-        hidden = max(self.block, self.test_sequences) * self.queries * 2 * self.neurons
+        hidden = max(self.block, self.test_examples) * self.queries * 2 * self.neurons
         require(
             hidden <= LARGEST_BLOCK,
-            f"block={self.block} (or test_sequences={self.test_sequences}) times {self.queries} supervised positions"
+            f"block={self.block} (or test_examples={self.test_examples}) times {self.queries} supervised positions"
             f" times 2*neurons={2 * self.neurons} must be at most {LARGEST_BLOCK}",
         )
-        require(self.positions <= 4096, f"task.inputs={self.task.inputs} plus {self.queries} must be at most 4096")
+        require(self.positions <= 4096, f"task.bits={self.task.bits} plus {self.queries} must be at most 4096")
 
     @property
     def queries(self) -> int:
@@ -57,7 +59,7 @@ class ThreeSteps(Config):
     @property
     def positions(self) -> int:
         """T: tokens that the model reads."""
-        return self.task.inputs + self.queries
+        return self.task.bits + self.queries
 
     @property
     def blocks(self) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, subplots
 from stairwise.papers.parity_cot.runs import final_heads, grouped, shape, where
 
 
@@ -38,7 +38,7 @@ def heat_map(axes: Any, record: Any, layer: int, head: int, name: str = "attenti
 
 def one_head(records: Sequence[Any]):
     """Figure 3b: one layer, one head; every seed, in one column for each initial scale."""
-    arms = grouped(where(records, lambda c: shape(c) == (1, 1)), lambda c: c.decoder.std)
+    arms = grouped(where(records, lambda c: shape(c) == (1, 1)), lambda c: c.model.std)
     seeds = max(len(group) for group in arms.values())
     figure, panels = subplots(
         len(arms),

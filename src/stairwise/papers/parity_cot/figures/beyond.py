@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.papers.parity_cot.figures.common import (
     COT,
     NO_COT,
     chain_text,
-    colour,
     median_line,
     run_dots,
     setting,
@@ -29,7 +28,7 @@ def steps(records: Sequence[Any]):
         for place, (g, found) in enumerate(by_bits.items()):
             run_dots(axes, g * 1.06**number, found, colour(number), 0.05 * g, f"{order} order" if place == 0 else None)
         median_line(axes, list(by_bits), list(by_bits.values()), colour(number), linewidth=1)
-    n, bits = records[0].config.task.inputs, sorted({record.config.task.absorbed for record in records})
+    n, bits = records[0].config.task.bits, sorted({record.config.task.absorbed for record in records})
     start = kaplan_meier(hits(where(records, lambda c: c.task.absorbed == bits[0]))).median().value
     law = [start * comb(n, g) / comb(n, bits[0]) for g in bits]
     axes.plot(bits, law, ":", color="grey", linewidth=0.9, label="in proportion to C(n, g)")

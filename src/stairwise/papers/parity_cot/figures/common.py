@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, lost_note
+from stairwise.lab.contract.plots import COLOURS, lost_note
 from stairwise.measure.complexity import Hits, kaplan_meier
 from stairwise.papers.parity_cot.runs import shape, shape_text
 
 COT, NO_COT = COLOURS[0], COLOURS[1]
-
-
-def colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
 
 
 def chain_text(cot: bool) -> str:
@@ -26,13 +22,13 @@ def pool_text(samples: int) -> str:
 
 
 def model_text(config: Any) -> str:
-    return f"{shape_text(shape(config))}, width {config.decoder.width}"
+    return f"{shape_text(shape(config))}, width {config.model.width}"
 
 
 def setting(records: Sequence[Any]) -> str:
     """n, the model, and how many seeds."""
     config, seeds = records[0].config, len({record.seed for record in records})
-    text = f"n={config.task.inputs}; {model_text(config)}; {seeds} seed{'s' if seeds > 1 else ''}"
+    text = f"n={config.task.bits}; {model_text(config)}; {seeds} seed{'s' if seeds > 1 else ''}"
     return text + lost_note(records)
 
 

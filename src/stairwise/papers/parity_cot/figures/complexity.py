@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.measure.fits import compare, slope_estimate
 from stairwise.papers.parity_cot.figures.common import (
     COT,
     NO_COT,
     chain_text,
-    colour,
     median_line,
     run_dots,
     setting,
@@ -54,7 +53,7 @@ def draw_arm(axes: Any, records: Sequence[Any], cot: bool, hue: str, law: str) -
 
 def floors(axes: Any, records: Sequence[Any]) -> None:
     """What elimination over GF(2) needs, and what the number of secrets alone asks for."""
-    n = records[0].config.task.inputs
+    n = records[0].config.task.bits
     sizes = range(1, max(record.config.task.size for record in records) + 1)
     axes.axhline(n + 1.6, color="grey", linestyle="--", linewidth=0.8, label="elimination over GF(2): n + 1.6")
     asked = [max(1.0, math.log2(math.comb(n, size))) for size in sizes]
@@ -83,11 +82,11 @@ def against_size(records: Sequence[Any]):
 def every_rate(records: Sequence[Any]):
     """Figures 2b and 2c: every rate and seed, without CoT on the left and with it on the right; lines: best rate."""
     figure, panels = subplots(1, 2, figsize=(2 * COLUMN, 2.7), sharey=True)
-    rates = sorted({record.config.rate for record in records})
+    rates = sorted({record.config.learning_rate for record in records})
     for axes, (cot, _, law) in zip(panels, reversed(ARMS), strict=True):
         chosen = where(records, lambda config, cot=cot: config.task.cot == cot)
         for number, rate in enumerate(rates):
-            own = where(chosen, lambda config, rate=rate: config.rate == rate)
+            own = where(chosen, lambda config, rate=rate: config.learning_rate == rate)
             for place, (size, group) in enumerate(grouped(own, lambda config: config.task.size).items()):
                 at = size + 0.22 * (number - (len(rates) - 1) / 2)
                 run_dots(axes, at, hits(group), colour(number), 0.06, f"rate {rate:g}" if place == 0 else None)
@@ -132,9 +131,9 @@ def long(records: Sequence[Any]):
     chosen = where(records, lambda config: config.task.cot)
     by_size = grouped(chosen, lambda config: config.task.size)
     gap = min(np.diff(list(by_size)), default=1)
-    rates = sorted({record.config.rate for record in chosen})
+    rates = sorted({record.config.learning_rate for record in chosen})
     for number, rate in enumerate(rates):
-        own = where(chosen, lambda config, rate=rate: config.rate == rate)  # not every size has every rate
+        own = where(chosen, lambda config, rate=rate: config.learning_rate == rate)  # not every size has every rate
         for place, (size, group) in enumerate(grouped(own, lambda config: config.task.size).items()):
             run_dots(
                 left,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, subplots
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.papers.parity_cot.figures.common import chain_text, pool_text, setting
 from stairwise.papers.parity_cot.runs import best_of_rates, grouped, shape, where
@@ -74,7 +74,7 @@ def complexity(records: Sequence[Any]):
         axes.set_xlabel("heads")
     figure.colorbar(image, ax=panels, label="median samples (budget where unknown)", shrink=0.8)
     config = records[0].config
-    figure.suptitle(f"n={config.task.inputs}, width {config.decoder.width}; below: runs that succeed", fontsize=7)
+    figure.suptitle(f"n={config.task.bits}, width {config.model.width}; below: runs that succeed", fontsize=7)
     return figure
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.heads import bar_places, heads_by_layer
-from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, seeds_note, subplots
+from stairwise.lab.contract.heads import bar_places, heads_by_layer
+from stairwise.lab.contract.plots import COLOURS, COLUMN, DASHES, all_seeds, grouped, seeds_note, subplots
 
 LOOKS = ("min cot", "mean cot", "min own", "mean own", "min question", "mean question")  # as they are stored
 PANELS = (
@@ -20,10 +20,7 @@ PANELS = (
 
 
 def arms_of(records: Sequence[Any]) -> dict[str, list[Any]]:
-    arms: dict[str, list[Any]] = {}
-    for record in records:
-        arms.setdefault(arm_name(record.config), []).append(record)
-    return arms
+    return grouped(records, lambda record: arm_name(record.config))
 
 
 def arm_name(config: Any) -> str:
@@ -56,8 +53,8 @@ def over_training(records: Sequence[Any]):
         panel.set_xlabel("step")
     handles, labels = panels[1][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    config = records[0].config
-    sizes = f"{config.layers} layers, {config.heads} heads, width {config.width}"
+    model = records[0].config.model
+    sizes = f"{model.layers} layers, {model.heads} heads, width {model.width}"
     figure.suptitle(f"{sizes}; {seeds_note(records)}", fontsize=7)
     return figure
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract import plots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.measure.complexity import log_rank
 from stairwise.papers.parity_cot.figures.common import (
     chain_text,
-    colour,
     pool_text,
     run_dots,
     setting,
@@ -35,7 +35,7 @@ def by_shape(records: Sequence[Any]):
     panels[0][0].set_ylabel("share of runs that have succeeded")
     config = records[0].config
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"n={config.task.inputs}, k={config.task.size}, without CoT; {seeds} seeds", fontsize=7)
+    figure.suptitle(f"n={config.task.bits}, k={config.task.size}, without CoT; {seeds} seeds", fontsize=7)
     return figure
 
 
@@ -43,10 +43,10 @@ def negative(records: Sequence[Any]):
     """Figure 9: the best accuracy that each run ever had; without CoT near chance, with it 1."""
     figure, axes = subplots(figsize=(1.7 * COLUMN, 2.7))
     arms = grouped(records, lambda c: (not c.task.cot, shape(c), c.samples or 10**12))
-    rates = sorted({record.config.rate for record in records})
+    rates = sorted({record.config.learning_rate for record in records})
     for place, group in enumerate(arms.values()):
         for record in group:
-            number = rates.index(record.config.rate)
+            number = rates.index(record.config.learning_rate)
             offset = 0.2 * (number - (len(rates) - 1) / 2)
             axes.plot(
                 place + offset,
@@ -78,9 +78,8 @@ def puzzle(records: Sequence[Any]):
     sizes = sorted({record.config.task.size for record in records})
     figure, panels = subplots(1, len(sizes), figsize=(1.3 * COLUMN * len(sizes), 3.8), sharey=True, squeeze=False)
     for axes, size in zip(panels[0], sizes, strict=True):
-        arms: dict[str, list[Any]] = {}
-        for record in where(records, lambda config, size=size: config.task.size == size):
-            arms.setdefault(record.arm.replace(f", k={size}", ""), []).append(record)
+        own = where(records, lambda config, size=size: config.task.size == size)
+        arms = plots.grouped(own, lambda record, size=size: record.arm.replace(f", k={size}", ""))
         names = []
         for place, (name, group) in enumerate(arms.items()):
             found = hits(group)
@@ -89,9 +88,9 @@ def puzzle(records: Sequence[Any]):
             names.append(f"{name}: {found.reached}/{len(group)}, worst {finals[0]:.2f}")
         triangle_key(axes)
         axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=5)
-        axes.set(yscale="log", title=f"k={size}, n={records[0].config.task.inputs}")
+        axes.set(yscale="log", title=f"k={size}, n={records[0].config.task.bits}")
     panels[0][0].set_ylabel("samples until all is right")
     panels[0][0].legend(fontsize=6)
-    seeds, width = len({record.seed for record in records}), records[0].config.decoder.width
+    seeds, width = len({record.seed for record in records}), records[0].config.model.width
     figure.suptitle(f"one layer with CoT, width {width}; {seeds} seeds", fontsize=7)
     return figure

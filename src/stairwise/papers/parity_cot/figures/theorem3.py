@@ -5,16 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN, DASHES, all_seeds, empty_figure, seeds_note
+from stairwise.lab.contract.plots import COLOURS, COLUMN, DASHES, all_seeds, empty_figure, grouped, seeds_note
 
 FLOOR = 1e-100  # errors below this are drawn here
 
 
 def three_steps(records: Sequence[Any]):
     """Exact match and worst-case attention error after each step, every seed; the attention of one run."""
-    arms: dict[str, list[Any]] = {}
-    for record in records:
-        arms.setdefault(words(record.config), []).append(record)
+    arms = grouped(records, lambda record: words(record.config))
     figure = empty_figure(figsize=(2.3 * COLUMN, 4.8))
     panels: Any = [["match", "match", "error", "error"], ["0", "1", "2", "3"]]
     axes = figure.subplot_mosaic(panels, height_ratios=[2, 1.1])
@@ -26,7 +24,7 @@ def three_steps(records: Sequence[Any]):
             all_seeds(axes["error"], [(t, np.maximum(e, FLOOR)) for t, e in errors], arm, colour, dash)
     axes["match"].set(xlabel="gradient steps", ylabel="exact match", xticks=range(4), ylim=(-0.03, 1.05))
     axes["error"].set(xlabel="gradient steps", ylabel="attention error, all inputs", xticks=range(4), yscale="log")
-    for number, inputs in enumerate(sorted({record.config.task.inputs for record in records})):
+    for number, inputs in enumerate(sorted({record.config.task.bits for record in records})):
         axes["error"].axhline(inputs**-8.0, color="black", linewidth=0.8, linestyle=DASHES[3 - number % 3])
         axes["error"].annotate(f"$n^{{-8}}$, n={inputs}", (0, inputs**-8.0), fontsize=6, va="bottom")
     figure.legend(*axes["match"].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=6)
@@ -56,7 +54,7 @@ def shown(records: Sequence[Any]) -> Any:
 
 def words(config: Any) -> str:
     """What tells the arms apart."""
-    parts = [f"n={config.task.inputs}, k={config.task.size}", f"{config.loss} loss, B={config.batch:,}"]
+    parts = [f"n={config.task.bits}, k={config.task.size}", f"{config.loss} loss, B={config.batch:,}"]
     parts += [f"eps={config.scale:g}"] if config.loss == "linear" else []
     parts += ["literal rates"] if config.rates == "literal" else []
     parts += [] if config.task.cot else ["no chain"]

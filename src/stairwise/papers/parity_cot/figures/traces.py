@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, DASHES, subplots
-from stairwise.papers.parity_cot.figures.common import chain_text, colour, pool_text, setting
+from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots
+from stairwise.papers.parity_cot.figures.common import chain_text, pool_text, setting
 from stairwise.papers.parity_cot.runs import final_heads, grouped, jump, per_head, trace, where
 
 
@@ -14,7 +14,7 @@ def draw_traces(upper: Any, lower: Any, records: Sequence[Any]) -> None:
     """Entropy (eq. 1) of every first-layer head of every run, and accuracy below: a colour and a dash for each head."""
     for record in records:
         samples, entropies = per_head(record, "entropy")
-        for head in range(record.config.decoder.heads):
+        for head in range(record.config.model.heads):
             upper.plot(
                 samples[1:],
                 entropies[head, 1:],
@@ -52,8 +52,8 @@ def chains(records: Sequence[Any]):
     ]
     shared = sorted(sizes[0] & sizes[1])
     size = 3 if 3 in shared else shared[-1]
-    rate = max(record.config.rate for record in records)
-    chosen = where(records, lambda config: config.task.size == size and config.rate == rate)
+    rate = max(record.config.learning_rate for record in records)
+    chosen = where(records, lambda config: config.task.size == size and config.learning_rate == rate)
     by_chain = grouped(chosen, lambda config: config.task.cot)
     return columns(chosen, {f"k={size}, {chain_text(cot)}": by_chain[cot] for cot in (True, False)})
 
@@ -66,8 +66,8 @@ def by_size(records: Sequence[Any]):
 
 def by_pool(records: Sequence[Any]):
     """Figure 5: the largest model, by the size of the training set."""
-    largest = max((record.config.decoder.layers, record.config.decoder.heads) for record in records)
-    chosen = where(records, lambda config: (config.decoder.layers, config.decoder.heads) == largest)
+    largest = max((record.config.model.layers, record.config.model.heads) for record in records)
+    chosen = where(records, lambda config: (config.model.layers, config.model.heads) == largest)
     pools = grouped(chosen, lambda config: config.samples or float("inf"))
     parts = {}
     for group in pools.values():

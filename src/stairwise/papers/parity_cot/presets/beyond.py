@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Figure, Preset
+from stairwise.lab.contract.arms import crossed
+from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
@@ -12,7 +13,6 @@ from stairwise.papers.parity_cot.presets.common import (
     THREE_RATES,
     WIDE,
     chain,
-    crossed,
     experiment,
     sizes,
 )
@@ -24,9 +24,9 @@ ABLATIONS = {
     "authors' layout": {"task.layout": "authors"},
     "linear decay": {"decay": 1.0},
     "no clipping": {"clip": 0.0},
-    "bfloat16": {"decoder.compute": "bfloat16", "decoder.parameters": "bfloat16"},
-    "dropout .1": {"decoder.dropout": 0.1},
-    "two heads": {"decoder.heads": 2},
+    "bfloat16": {"model.compute": "bfloat16", "model.parameters": "bfloat16"},
+    "dropout .1": {"model.dropout": 0.1},
+    "two heads": {"model.heads": 2},
     "all of the authors'": AUTHORS,
 }
 PUZZLE = experiment(
@@ -35,15 +35,19 @@ PUZZLE = experiment(
     (Figure("fig-puzzle", "Runs that succeed, and when, by what was changed", figures.passes.puzzle),),
     {
         "quick": Preset(
-            replace(SMALL, decoder=Decoder(heads=1), clip=1.0, task=PaddedTask(size=2, padding=3), budget=30_720),
+            replace(SMALL, model=Decoder(heads=1), clip=1.0, task=PaddedTask(size=2, padding=3), budget=30_720),
             crossed(ABLATIONS, sizes(2, 3)),
             seeds=3,
             note="width 64, n = 16, rate 1e-3",
         ),
         "gpu": Preset(
-            replace(WIDE, task=PaddedTask(inputs=30, size=2, padding=3), budget=131_072),
+            replace(WIDE, task=PaddedTask(bits=30, size=2, padding=3), budget=131_072),
             {
-                **crossed({"base": {}}, sizes(2, 3), {f"rate {rate:g}": {"rate": rate} for rate in (3e-5, 6e-5, 3e-4)}),
+                **crossed(
+                    {"base": {}},
+                    sizes(2, 3),
+                    {f"rate {rate:g}": {"learning_rate": rate} for rate in (3e-5, 6e-5, 3e-4)},
+                ),
                 **crossed(ABLATIONS, sizes(2, 3)),
             },
             seeds=10,
@@ -51,7 +55,7 @@ PUZZLE = experiment(
             hours=0.05,
         ),
         "paper": Preset(
-            replace(WIDE, task=PaddedTask(inputs=30, size=2, padding=3), budget=2048 * 4883),
+            replace(WIDE, task=PaddedTask(bits=30, size=2, padding=3), budget=2048 * 4883),
             crossed(ABLATIONS, sizes(2, 3), THREE_RATES),
             seeds=5,
             group=5,
@@ -84,7 +88,7 @@ STEPS = experiment(
             note="n = 16, k = 8",
         ),
         "paper": Preset(
-            replace(WIDE, task=PaddedTask(inputs=30, size=8, padding=8), budget=2048 * 4883),
+            replace(WIDE, task=PaddedTask(bits=30, size=8, padding=8), budget=2048 * 4883),
             BITS_A_STEP,
             seeds=3,
             hours=1.0,
@@ -123,7 +127,7 @@ NOISE = experiment(
             hours=0.03,
         ),
         "paper": Preset(
-            replace(WIDE, task=PaddedTask(inputs=30, size=4, padding=4), budget=2048 * 4883),
+            replace(WIDE, task=PaddedTask(bits=30, size=4, padding=4), budget=2048 * 4883),
             crossed(chain(True, 4, 2048 * 4883, 2048), sizes(4), NOISES),
             seeds=3,
             hours=0.5,

@@ -5,9 +5,7 @@ and paper presets have the paper's width 720, batch 512 and learning rates, of w
 are for one H200.
 """
 
-from itertools import product
-
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.parity_cot import microscope, train
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder, Training
@@ -16,20 +14,20 @@ RATES = (6e-5, 8e-5, 1e-4)
 
 SMALL = Training(clip=0.0)
 WIDE = Training(
-    task=PaddedTask(inputs=30, padding=4),
-    decoder=Decoder(width=720, layers=1, heads=1, std=0.02),
-    rate=1e-4,
+    task=PaddedTask(bits=30, padding=4),
+    model=Decoder(width=720, layers=1, heads=1, std=0.02),
+    learning_rate=1e-4,
     batch=512,
     look=2048,
-    validation=2048,
+    test_examples=2048,
     budget=2048 * 256,
 )
 AUTHORS = {
     "task.layout": "authors",
     "decay": 1.0,
-    "decoder.dropout": 0.1,
-    "decoder.compute": "bfloat16",
-    "decoder.parameters": "bfloat16",
+    "model.dropout": 0.1,
+    "model.compute": "bfloat16",
+    "model.parameters": "bfloat16",
 }
 
 
@@ -39,19 +37,11 @@ def experiment(id: str, says: str, figures: tuple[Figure, ...], presets: dict[st
         says=says,
         Config=Training,
         program=train.training,
+        own=train.training_own,
         microscope=microscope.heads_watched,
         figures=figures,
         presets=presets,
     )
-
-
-def crossed(*factors: dict[str, dict]) -> dict[str, dict]:
-    """Every combination of arms; names are joined by commas."""
-    arms = {}
-    for combination in product(*(factor.items() for factor in factors)):
-        names = [name for name, _ in combination if name]
-        arms[", ".join(names)] = {key: value for _, fields in combination for key, value in fields.items()}
-    return arms
 
 
 def sizes(*values: int, **more) -> dict[str, dict]:
@@ -64,12 +54,12 @@ def chain(cot: bool, padding: int, budget: int, look: int) -> dict[str, dict]:
 
 
 def shapes(*pairs: tuple[int, int]) -> dict[str, dict]:
-    return {f"{layers}x{heads}": {"decoder.layers": layers, "decoder.heads": heads} for layers, heads in pairs}
+    return {f"{layers}x{heads}": {"model.layers": layers, "model.heads": heads} for layers, heads in pairs}
 
 
 def pools(*values: int) -> dict[str, dict]:
     return {f"set {samples}" if samples else "fresh": {"samples": samples} for samples in values}
 
 
-THREE_RATES = {f"rate {rate:g}": {"rate": rate} for rate in RATES}
-BF16 = {"decoder.compute": "bfloat16"}
+THREE_RATES = {f"rate {rate:g}": {"learning_rate": rate} for rate in RATES}
+BF16 = {"model.compute": "bfloat16"}

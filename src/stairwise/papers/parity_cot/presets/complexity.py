@@ -3,7 +3,8 @@
 from dataclasses import replace
 from itertools import product
 
-from stairwise.lab.contract import Figure, Preset
+from stairwise.lab.contract.arms import crossed
+from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
@@ -13,7 +14,6 @@ from stairwise.papers.parity_cot.presets.common import (
     THREE_RATES,
     WIDE,
     chain,
-    crossed,
     experiment,
     shapes,
     sizes,
@@ -21,7 +21,7 @@ from stairwise.papers.parity_cot.presets.common import (
 
 # --- sample complexity ------------------------------------------------------------------------------------------------
 
-DEEP = replace(WIDE, decoder=Decoder(width=720, layers=4, heads=4, std=0.02, compute="bfloat16"), attention=64)
+DEEP = replace(WIDE, model=Decoder(width=720, layers=4, heads=4, std=0.02, compute="bfloat16"), attention=64)
 COMPLEXITY = experiment(
     "complexity",
     "Figures 1 and 2c: samples until every held-out sequence is right, with and without chain of thought",
@@ -54,13 +54,13 @@ COMPLEXITY = experiment(
             {
                 **crossed(chain(True, 4, 131_072, 2048), sizes(1, 2, 3, 4), THREE_RATES),
                 **crossed(chain(False, 4, 262_144, 4096), sizes(1, 2, 3), THREE_RATES),
-                **crossed(chain(False, 4, 262_144, 4096), sizes(4), {"rate 0.0001": {"rate": 1e-4}}),
+                **crossed(chain(False, 4, 262_144, 4096), sizes(4), {"rate 0.0001": {"learning_rate": 1e-4}}),
             },
             seeds=5,
             group=5,
             hours=0.07,
             note="four layers, four heads at the paper's width, in bfloat16 with float32 weights; the paper's budget of"
-            " 1e7 samples without CoT (170 s a run, 1.4 hours for k = 3, 4) is cut to 2.6e5; k = 4 has one rate",
+            " 1e7 samples without CoT (170 s per run, 1.4 hours for k = 3, 4) is cut to 2.6e5; k = 4 has one rate",
         ),
         "paper": Preset(
             replace(DEEP, attention=0),
@@ -85,7 +85,7 @@ SHALLOW = experiment(
     (Figure("fig2b", "Samples against k with one layer and one head", figures.complexity.every_rate),),
     {
         "quick": Preset(
-            replace(SMALL, decoder=Decoder(heads=1)),
+            replace(SMALL, model=Decoder(heads=1)),
             {
                 **crossed(chain(True, 8, 51_200, 1024), sizes(1, 2, 3, 4, 8)),
                 **crossed(chain(False, 4, 204_800, 2048), sizes(1, 2, 3, 4)),
@@ -117,9 +117,9 @@ GRID = experiment(
         "quick": Preset(
             replace(
                 SMALL,
-                task=PaddedTask(inputs=10, size=2, padding=2),
-                decoder=Decoder(width=32, std=0.177),
-                validation=256,
+                task=PaddedTask(bits=10, size=2, padding=2),
+                model=Decoder(width=32, std=0.177),
+                test_examples=256,
             ),
             crossed(
                 shapes((1, 1), (1, 4), (2, 4)),
@@ -130,7 +130,7 @@ GRID = experiment(
             note="width 32, n = 10",
         ),
         "gpu": Preset(
-            replace(SMALL, task=PaddedTask(inputs=30, size=2, padding=3)),
+            replace(SMALL, task=PaddedTask(bits=30, size=2, padding=3)),
             crossed(
                 shapes((1, 1), (1, 4), (4, 1), (4, 4)),
                 chain(True, 3, 204_800, 2048) | chain(False, 3, 204_800, 2048),
@@ -156,7 +156,7 @@ GRID = experiment(
     },
 )
 
-HUNDRED = replace(WIDE, task=PaddedTask(inputs=100, padding=100), threshold=0.995, budget=524_288)
+HUNDRED = replace(WIDE, task=PaddedTask(bits=100, padding=100), threshold=0.995, budget=524_288)
 LONG = experiment(
     "long",
     "Figure 3a: many secret bits with CoT, and Section 4.1: few without",

@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Experiment, Figure, Preset
-from stairwise.papers.parity_cot import figures, kept
+from stairwise.lab.contract.arms import crossed
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
+from stairwise.papers.parity_cot import figures, train
 from stairwise.papers.parity_cot.config.training import Decoder, Training
-from stairwise.papers.parity_cot.presets.common import SMALL, WIDE, chain, crossed, sizes
+from stairwise.papers.parity_cot.presets.common import SMALL, WIDE, chain, sizes
 
 KEPT = Experiment(
     id="kept",
     says="decoders trained with a chain of thought whose weights are stored, for `stairwise export` and `load_model`",
     Config=Training,
-    program=kept.training_kept,
-    model=kept.stored_model,
+    program=train.training_kept,
+    model=train.stored_model,
     figures=(
         Figure("fig-kept", "Entropy of every head and accuracy of the decoders that are kept", figures.traces.by_size),
     ),
@@ -24,7 +25,7 @@ KEPT = Experiment(
             note="one layer, four heads, width 64, n = 16",
         ),
         "gpu": Preset(
-            replace(SMALL, decoder=Decoder(width=128, layers=2, std=128**-0.5), batch=512, attention=32),
+            replace(SMALL, model=Decoder(width=128, layers=2, std=128**-0.5), batch=512, attention=32),
             crossed(chain(True, 16, 409_600, 2048), sizes(4)),
             seeds=5,
             group=5,

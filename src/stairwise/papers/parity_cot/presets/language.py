@@ -4,9 +4,9 @@ The initial standard deviation is about 1 / sqrt(width): at GPT-2's 0.02 the sma
 where only word frequencies are known (chosen by the loss, which is lower in all arms).
 """
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.parity_cot import figures, language
-from stairwise.papers.parity_cot.config.language import Corpus, Reading
+from stairwise.papers.parity_cot.config.language import Corpus, Model, Reading
 
 ARMS = {
     "with CoT": {"reasoning": 1.0, "own": 1.0},
@@ -35,13 +35,10 @@ GSM8K = Experiment(
         "quick": Preset(
             Reading(
                 corpus=Corpus(vocabulary=512, length=128, problems=7473, held_out=24),
-                width=48,
-                layers=2,
-                heads=4,
+                model=Model(width=48, layers=2, heads=4, std=0.125),
                 batch=8,
                 steps=400,
                 learning_rate=3e-3,
-                std=0.125,
                 measure_every=50,
             ),
             arms=ARMS,
@@ -51,14 +48,10 @@ GSM8K = Experiment(
         "gpu": Preset(
             Reading(
                 corpus=Corpus(vocabulary=2048, length=256, held_out=128),
-                width=256,
-                layers=4,
-                heads=8,
+                model=Model(width=256, layers=4, heads=8, std=0.06, compute="bfloat16"),
                 batch=32,
                 steps=2000,
                 learning_rate=1e-3,
-                std=0.06,
-                precision="bfloat16",
                 measure_every=200,
             ),
             arms=ARMS,
@@ -69,14 +62,10 @@ GSM8K = Experiment(
         "paper": Preset(
             Reading(
                 corpus=Corpus(vocabulary=4096, length=384, held_out=1319),
-                width=512,
-                layers=8,
-                heads=8,
+                model=Model(width=512, layers=8, heads=8, std=0.04, compute="bfloat16"),
                 batch=32,
                 steps=5000,
                 learning_rate=5e-4,
-                std=0.04,
-                precision="bfloat16",
                 measure_every=500,
             ),
             arms=ARMS,

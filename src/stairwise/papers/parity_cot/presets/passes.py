@@ -3,7 +3,8 @@
 from dataclasses import replace
 from itertools import product
 
-from stairwise.lab.contract import Figure, Preset
+from stairwise.lab.contract.arms import crossed
+from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
@@ -13,7 +14,6 @@ from stairwise.papers.parity_cot.presets.common import (
     THREE_RATES,
     WIDE,
     chain,
-    crossed,
     experiment,
     pools,
     shapes,
@@ -21,8 +21,8 @@ from stairwise.papers.parity_cot.presets.common import (
 
 # --- where attention goes ---------------------------------------------------------------------------------------------
 
-FORTY = replace(WIDE, task=PaddedTask(inputs=40, size=20, padding=20), rate=6e-5, attention=64, watch=True)
-ONE_AND_TWO = {"1x1": {}, "2x2": {"decoder.layers": 2, "decoder.heads": 2}}
+FORTY = replace(WIDE, task=PaddedTask(bits=40, size=20, padding=20), learning_rate=6e-5, attention=64, watch=True)
+ONE_AND_TWO = {"1x1": {}, "2x2": {"model.layers": 2, "model.heads": 2}}
 ATTENTION = experiment(
     "attention",
     "Figures 3b and 8: a step of the chain attends to the secret bit that it adds",
@@ -34,7 +34,7 @@ ATTENTION = experiment(
         "quick": Preset(
             replace(
                 SMALL,
-                task=PaddedTask(inputs=16, size=8, padding=8),
+                task=PaddedTask(bits=16, size=8, padding=8),
                 attention=64,
                 watch=True,
                 past=20,
@@ -43,9 +43,9 @@ ATTENTION = experiment(
                 points=2,
             ),
             {
-                "1x1": {"decoder.heads": 1, "decoder.std": 0.02},
-                "1x1, initial scale .125": {"decoder.heads": 1, "decoder.std": 0.125},
-                "2x2": {"decoder.layers": 2, "decoder.heads": 2, "decoder.std": 0.125, "past": 10},
+                "1x1": {"model.heads": 1, "model.std": 0.02},
+                "1x1, initial scale .125": {"model.heads": 1, "model.std": 0.125},
+                "2x2": {"model.layers": 2, "model.heads": 2, "model.std": 0.125, "past": 10},
             },
             seeds=3,
             note="width 64, n = 16, k = 8; trained on for 40,000 samples after all is right",
@@ -93,7 +93,7 @@ MULTIPASS = experiment(
         "gpu": Preset(
             replace(
                 SMALL,
-                task=PaddedTask(inputs=20, size=5, padding=5, cot=False),
+                task=PaddedTask(bits=20, size=5, padding=5, cot=False),
                 look=4096,
                 budget=4096 * 488,
                 attention=64,
@@ -106,12 +106,12 @@ MULTIPASS = experiment(
             seeds=24,
             group=24,
             hours=0.05,
-            note="n = 20, k = 5 at width 64, 24 seeds an arm; the paper's width and 1e7 samples: 0.05 hours a run",
+            note="n = 20, k = 5 at width 64, 24 seeds per arm; the paper's width and 1e7 samples: 0.05 hours per run",
         ),
         "paper": Preset(
             replace(
                 WIDE,
-                task=PaddedTask(inputs=20, size=6, padding=6, cot=False),
+                task=PaddedTask(bits=20, size=6, padding=6, cot=False),
                 attention=64,
                 budget=2048 * 4883,
                 past=10**6,
@@ -125,10 +125,10 @@ MULTIPASS = experiment(
 
 SHAPES_QUICK = replace(
     SMALL,
-    task=PaddedTask(inputs=12, size=4, padding=4, cot=False),
-    decoder=Decoder(width=32, std=0.177),
+    task=PaddedTask(bits=12, size=4, padding=4, cot=False),
+    model=Decoder(width=32, std=0.177),
     samples=2000,
-    validation=1024,
+    test_examples=1024,
     budget=61_440,
     look=1024,
 )
@@ -141,7 +141,7 @@ SHAPES = experiment(
             SHAPES_QUICK,
             {
                 **shapes((1, 1), (1, 4), (2, 1)),
-                "CoT": {"task.cot": True, "decoder.heads": 4},
+                "CoT": {"task.cot": True, "model.heads": 4},
             },
             seeds=3,
             note="n = 12, k = 4, 2000 sequences, width 32",
@@ -149,14 +149,14 @@ SHAPES = experiment(
         "gpu": Preset(
             replace(
                 SMALL,
-                task=PaddedTask(inputs=20, size=4, padding=4, cot=False),
+                task=PaddedTask(bits=20, size=4, padding=4, cot=False),
                 samples=10_000,
                 look=4096,
                 budget=4096 * 244,
             ),
             {
                 **shapes((1, 1), (1, 2), (1, 4), (2, 1), (4, 1), (4, 4)),
-                "CoT": {"task.cot": True, "decoder.heads": 4},
+                "CoT": {"task.cot": True, "model.heads": 4},
             },
             seeds=20,
             group=20,
@@ -166,7 +166,7 @@ SHAPES = experiment(
         "paper": Preset(
             replace(
                 WIDE,
-                task=PaddedTask(inputs=20, size=6, padding=6, cot=False),
+                task=PaddedTask(bits=20, size=6, padding=6, cot=False),
                 samples=10_000,
                 budget=2048 * 4883,
             ),
@@ -176,9 +176,9 @@ SHAPES = experiment(
                     {
                         "CoT": {
                             "task.cot": True,
-                            "decoder.layers": 4,
-                            "decoder.heads": 4,
-                            "rate": 1e-5,
+                            "model.layers": 4,
+                            "model.heads": 4,
+                            "learning_rate": 1e-5,
                             "budget": 2048 * 25,
                         }
                     },
@@ -202,7 +202,7 @@ NEGATIVE = experiment(
                 **crossed(
                     chain(False, 8, 102_400, 2048),
                     pools(2000, 10_000, 0),
-                    {f"rate {rate:g}": {"rate": rate} for rate in (3e-4, 1e-3, 3e-3)},
+                    {f"rate {rate:g}": {"learning_rate": rate} for rate in (3e-4, 1e-3, 3e-3)},
                 ),
                 **crossed(chain(True, 8, 61_440, 1024), pools(10_000, 0)),
             },
@@ -210,7 +210,7 @@ NEGATIVE = experiment(
             note="n = 16, k = 8, one layer, four heads, width 64",
         ),
         "gpu": Preset(
-            replace(WIDE, task=PaddedTask(inputs=20, size=12, padding=12)),
+            replace(WIDE, task=PaddedTask(bits=20, size=12, padding=12)),
             {
                 **crossed(
                     shapes((1, 1), (1, 4), (1, 8)),
@@ -226,7 +226,7 @@ NEGATIVE = experiment(
             note="one layer at the paper's width, 1e6 samples",
         ),
         "paper": Preset(
-            replace(WIDE, task=PaddedTask(inputs=20, size=12, padding=12), budget=2048 * 4883),
+            replace(WIDE, task=PaddedTask(bits=20, size=12, padding=12), budget=2048 * 4883),
             {
                 **crossed(
                     shapes(*product((1, 2, 3, 4, 6, 8), (1, 2, 3, 4, 6, 8))),

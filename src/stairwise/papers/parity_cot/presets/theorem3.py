@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.parity_cot import figures, microscope, steps
 from stairwise.papers.parity_cot.config.task import Task
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
@@ -20,7 +20,7 @@ ARMS = {
 }
 TWENTY = replace(QUICK, task=Task(20, 4), width=16_384, neurons=1000, batch=80_000, block=4000, logit=48.0)
 HUNDRED = {
-    "task.inputs": 100,
+    "task.bits": 100,
     "task.size": 10,
     "width": 65_536,
     "neurons": 2000,

@@ -2,6 +2,14 @@
 
 import math
 
+from stairwise.papers.parity_cot.theory.statistics import lemma7
+
+
+def eigenvalue_edges(size: int, width: float) -> tuple[float, float]:
+    """Where the eigenvalues of M M' end for large sizes: (1 -+ sqrt(2k/d))^2; Lemma 1's 1/12 is met from d = 4k on."""
+    ratio = math.sqrt(2 * size / width)
+    return (1 - ratio) ** 2, (1 + ratio) ** 2
+
 
 def overlap_chance(norm: float, width: float, vectors: int) -> float:
     """Lemma 4's union bound: the chance that |<V, e>| > 1/2 for some of the independent sign vectors e.
@@ -40,7 +48,9 @@ def largest_rate(inputs: int, m: int, samples: int, failure: float, scale: float
     return min(by_noise, m * inputs * scale / 120)
 
 
-def kappa_deviation(inputs: int, size: int, width: float, m: int, samples: int, failure: float, rate: float) -> float:
+def kappa_deviation(
+    inputs: float, size: float, width: float, m: float, samples: float, failure: float, rate: float
+) -> float:
     """Lemma 19: 10 eta0 / (m n) sqrt(nk / (Bd)) ln(300 m n B / delta)."""
     log = math.log(300 * m * inputs * samples / failure)
     return 10 * rate / (m * inputs) * math.sqrt(inputs * size / (samples * width)) * log
@@ -66,8 +76,50 @@ def gram_deviation(inputs: int, width: float, failure: float) -> float:
     return math.sqrt(2 * math.log(8 * inputs * width / failure) / width)
 
 
-def gram_union(inputs: int, size: int, width: float, failure: float) -> float:
-    """The chance that the union bound over all pairs gives to a violation of Lemma 31: at most delta only for
-    d >= about (n+k)^2 / (2n)."""
+def width_for_all_pairs(inputs: int, size: int) -> float:
+    """The width from which the union over all pairs proves Lemma 31: 2N(N-1)/2 delta/(8nd) <= delta, N = 2(n+k)."""
     atoms = 2 * (inputs + size)
-    return min(1.0, atoms * (atoms - 1) / 2 * 2 * failure / (8 * inputs * width))
+    return atoms * (atoms - 1) / (8 * inputs)
+
+
+def neuron_shift(steps: int) -> float:
+    """Lemmas 16 and 17, over eps: 3/80 after one step, 3/40 after two."""
+    return 3 * steps / 80
+
+
+def third_step_deviation(m: int, rate: float) -> float:
+    """Lemma 25: eta2 / (100 m) (eps / 300 would be its eta2 / (400 m))."""
+    return rate / (100 * m)
+
+
+def two_steps_printed(inputs: int, m: int, rate0: float, rate1: float) -> float:
+    """Lemma 25's proof: what two steps leave in W[r, d:] is below (eta0 + eta1) / (20 m n)."""
+    return (rate0 + rate1) / (20 * m * inputs)
+
+
+def rates_for_lemma25(inputs: int, last_rate: float) -> float:
+    """What eta0 + eta1 must be below for Lemma 25, with the right mean: (n+1) eta2 / 50.
+
+    (eta0 + eta1) / (4 m (n+1)) + eta2 / (200 m) <= eta2 / (100 m).
+    """
+    return (inputs + 1) * last_rate / 50
+
+
+def target(inputs: int, m: int, rate0: float, rate1: float) -> float:
+    """Lemma 21: scores of secret keys are at least eta0 eta1 / (256 m n^2)."""
+    return rate0 * rate1 / (256 * m * inputs**2)
+
+
+def other(inputs: int, m: int, rate0: float, rate1: float) -> float:
+    """Lemma 21: all other scores are at most eta0 eta1 / (512 m n^2) in size."""
+    return rate0 * rate1 / (512 * m * inputs**2)
+
+
+def kappa_parts(inputs: int, size: int, width: float, m: int, samples: int, failure: float, rate: float) -> float:
+    """The three parts of Lemma 19's proof, added up, from Lemma 7's bounds on gamma and zeta."""
+    n, k, d, B = inputs, size, width, samples
+    found = lemma7(n, k, m, B, failure)
+    log = math.log(200 * n / failure)
+    by_gamma = rate / (4 * B * m**2) * found["gamma"] * B / 2 * (1 + 4 * math.sqrt(k * log / d))
+    by_zeta = rate / (4 * B * m**2) * found["zeta"] * (1 + 4 * math.sqrt(n * log / d))
+    return by_gamma + by_zeta + rate * 2 * math.sqrt(log) / (8 * m * n * math.sqrt(d))

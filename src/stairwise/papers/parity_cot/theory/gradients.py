@@ -24,6 +24,7 @@ Signs = Bool[np.ndarray, "neurons queries 2"]
 Secret = Integer[np.ndarray, " queries"]
 Neurons = Float[np.ndarray, "neurons positions 2"]
 Kappa = Float[np.ndarray, "queries 2 positions 2"]
+Scores = Float[np.ndarray, "positions 2 queries 2"]
 
 
 def output_weights(positive: Signs) -> Float[np.ndarray, " neurons"]:
@@ -73,9 +74,14 @@ def kappa_leading(inputs: int, secret: Secret, m: int, rate: float) -> Kappa:
     found = np.zeros((k, 2, inputs + k, 2))
     for q in range(1, k):
         found[q, :, secret[q]] = rate * np.outer(sign, sign) / (32 * m * (inputs + 1 + q))
-    found[:, :, secret[0]] += rate * sign / (16 * m * (inputs + 1))
+    found[:, :, secret[0]] += leak(inputs, m, rate) * sign
     found[0, 0, secret[0]] *= 2
     return found
+
+
+def leak(inputs: float, m: float, rate: float) -> float:
+    """What the first query leaves at every other one: eta0 / (16 m (n+1)), twice what is wanted there."""
+    return rate / (16 * m * (inputs + 1))
 
 
 def kappa_leading_printed(inputs: int, secret: Secret, m: int, rate: float) -> Kappa:
@@ -102,28 +108,30 @@ def attention_gradient(
     tokens: Shaped[np.ndarray, "samples tokens"],
     kappa: Kappa,
     scores: Float[np.ndarray, "positions 2 positions 2"] | None = None,
-) -> Float[np.ndarray, "positions 2 queries 2"]:
+    times: Float[np.ndarray, " samples"] | None = None,
+) -> Scores:
     """Lemma 20: the mean loss's gradient in A, as coefficients on e_{j,b1} e_{i,b2}'.
 
     A sample adds -(-1)^{b[i+1]} P_j (w_j - sum_p P_p w_p) at (j, b[j]), (i, b[i]), where w_j is the inner product of
     kappa_{i,b[i]} and e_{j,b[j]} (`kappa` holds these) and P its attention: softmax of the scores, uniform without any.
     """
-    return _attention_gradient(tokens, kappa, scores, lambda w, P, bit: w - np.sum(P * w, axis=1, keepdims=True))
+    return _attention_gradient(tokens, kappa, scores, times, -1, (0, 1))
 
 
-def attention_gradient_printed(
-    tokens: Shaped[np.ndarray, "samples tokens"], kappa: Kappa
-) -> Float[np.ndarray, "positions 2 queries 2"]:
-    """The gradient in Lemma 21's proof: the mean of w is added, not subtracted, and only for b2 = 1."""
-
-    def centred(w, P, bit):
-        return w + np.where(bit[:, None] == 1, np.sum(P * w, axis=1, keepdims=True), 0)
-
-    return _attention_gradient(tokens, kappa, None, centred)
+def attention_gradient_sign_printed(tokens: Shaped[np.ndarray, "samples tokens"], kappa: Kappa, times=None) -> Scores:
+    """Lemma 21's proof, the loss of one sequence: as printed, the mean over the keys is added, not subtracted."""
+    return _attention_gradient(tokens, kappa, None, times, 1, (0, 1))
 
 
-def _attention_gradient(tokens, kappa, scores, centred) -> Float[np.ndarray, "positions 2 queries 2"]:
+def attention_gradient_sum_printed(tokens: Shaped[np.ndarray, "samples tokens"], kappa: Kappa, times=None) -> Scores:
+    """Lemma 21's proof, the loss of the batch: as printed, the mean over the keys is subtracted for b2 = 1 only."""
+    return _attention_gradient(tokens, kappa, None, times, -1, (1,))
+
+
+def _attention_gradient(tokens, kappa, scores, times, sign: int, bits: tuple[int, ...]) -> Scores:
+    """`sign` is that of the mean over the keys, which counts where the query's bit is one of `bits`."""
     samples, length = tokens.shape
+    shares = np.full(samples, 1 / samples) if times is None else times / times.sum()
     queries = len(kappa)
     first = length - 1 - queries
     found = np.zeros((length - 1, 2, queries, 2))
@@ -135,18 +143,24 @@ def _attention_gradient(tokens, kappa, scores, centred) -> Float[np.ndarray, "po
         logits = np.zeros_like(w) if scores is None else scores[key, seen, i, bit[:, None]]
         P = np.exp(logits - logits.max(axis=1, keepdims=True))
         P /= P.sum(axis=1, keepdims=True)
-        value = -(1.0 - 2 * tokens[:, i + 1, None]) * P * centred(w, P, bit) / samples
+        mean = np.where(np.isin(bit, bits)[:, None], np.sum(P * w, axis=1, keepdims=True), 0)
+        value = -(1.0 - 2 * tokens[:, i + 1, None]) * P * (w + sign * mean) * shares[:, None]
         atom = ((2 * key + seen) * queries + q) * 2 + bit[:, None]  # of found, flat
         found += np.bincount(atom.ravel(), weights=value.ravel(), minlength=found.size).reshape(found.shape)
     return found
 
 
-def target_logit(inputs: int, size: int, m: int, rate0: float, rate1: float) -> Float[np.ndarray, " queries"]:
-    """Mean score of the secret key minus that of any other after step 2: eta0 eta1 / (128 m i^2), and 8 times that for
-    i = n+1."""
+def target_logit(inputs: int, size: int, m: int, rate0: float, rate1: float) -> Float[np.ndarray, "queries 2"]:
+    """The mean score of the secret key after step 2, by query i and the secret bit b1.
+
+    eta0 eta1 / (128 m i^2) (1 - 1/i), and 8 times that at i = n+1; at i = n+2 the query's bit is the first secret bit,
+    so that its leak (`kappa_leading`) takes eta0 eta1 (-1)^{b1} / (64 m (n+1) i^2) away.
+    """
     i = place(inputs, size)
-    found = rate0 * rate1 / (128 * m * i**2)
+    found = np.repeat((rate0 * rate1 / (128 * m * i**2) * (1 - 1 / i))[:, None], 2, axis=1)
     found[0] *= 8
+    if size > 1:
+        found[1] -= rate0 * rate1 / (64 * m * (inputs + 1) * i[1] ** 2) * np.array([1.0, -1.0])
     return found
 
 
@@ -171,11 +185,29 @@ class Shift(NamedTuple):
     output: Float[np.ndarray, " queries"]
 
 
-def third_step(positive: Signs, rate: float) -> Shift:
-    """Lemmas 23, 25, 26 corrected.
+def third_gradient(alpha: Float[np.ndarray, "queries positions 2 2"], positive: Signs, secret: Secret) -> Neurons:
+    """Lemma 23 corrected: h_r sum_{i,b1,b2} 1(nu_{r,i,b2} > 0) alpha_{i,S[i],b1,b2} e_{S[i],b1}, with alpha per sample.
 
-    dL/dW[r, d:] = h_r sum_{i,b1,b2} 1(nu_{r,i,b2} > 0) alpha-bar/B e_{S[i],b1}, without 1/i and with the 1/4 (1/2 for
-    i = n+1) of alpha-bar; the output moves by eta2 / (32 m), and by eta2 / (8 m) for i = n+1.
+    Its mean has alpha-bar/B: 1/4 in size, 1/2 at i = n+1 (`mean_alpha`).
+    """
+    found = np.zeros((len(positive), alpha.shape[1], 2))
+    for q, j in enumerate(secret):
+        found[:, j] = positive[:, q].astype(np.float64) @ alpha[q, j].T
+    return output_weights(positive)[:, None, None] * found
+
+
+def third_gradient_printed(positive: Signs, inputs: int, secret: Secret) -> Neurons:
+    """Lemma 23 as printed: h_r sum (1/i) 1(nu_{r,i,b2} > 0) (-1)^{b1+b2} e_{S[i],b1}."""
+    mean = 4 * mean_alpha(inputs, secret)
+    mean[0, secret[0]] = [[1.0, -1.0], [-1.0, 1.0]]
+    return output_weights(positive)[:, None, None] * weigh(mean, positive)
+
+
+def third_step(positive: Signs, rate: float) -> Shift:
+    """Lemmas 25 and 26 corrected.
+
+    <W[r, d:], e_{S[i],b1}> moves by -eta2 h_r (-1)^{b1} (1(nu_0 > 0) - 1(nu_1 > 0)) / 4, at i = n+1 by
+    -eta2 h_r (-1)^{b1} 1(nu_0 > 0) / 2; the output by eta2 / (32 m), and by eta2 / (8 m) at i = n+1.
     """
     m, k = len(positive) // 2, positive.shape[1]
     sign = np.array([1.0, -1.0])
@@ -199,18 +231,14 @@ def third_step_printed(positive: Signs, rate: float) -> Shift:
     return Shift(by_neuron, np.full(k, rate / (4 * m)))
 
 
-def third_gradient_printed(positive: Signs, inputs: int, secret: Secret) -> Neurons:
-    """Lemma 23 as printed: h_r sum (1/i) 1(nu_{r,i,b2} > 0) (-1)^{b1+b2} e_{S[i],b1}."""
-    mean = 4 * mean_alpha(inputs, secret)
-    mean[0, secret[0]] = [[1.0, -1.0], [-1.0, 1.0]]
-    return output_weights(positive)[:, None, None] * weigh(mean, positive)
+def two_steps(inputs: int, size: int, m: int, rate0: float, rate1: float) -> Float[np.ndarray, " queries"]:
+    """The largest mean of |<W_2[r, d:], e_{S[i],b1}>| over the neurons: (eta0 + eta1) / (8 m i), at i = n+1 twice that.
 
-
-def third_gradient(positive: Signs, inputs: int, secret: Secret) -> Neurons:
-    """Lemma 23 corrected, in the mean over the batch."""
-    k = len(secret)
-    mean = mean_alpha(inputs, secret) * place(inputs, k)[:, None, None, None]
-    return output_weights(positive)[:, None, None] * weigh(mean, positive)
+    Lemma 25's proof has (eta0 + eta1) / (20 m n) in its place.
+    """
+    found = (rate0 + rate1) / (8 * m * place(inputs, size))
+    found[0] *= 2
+    return found
 
 
 def step2_margin(inputs: int, size: int, m: int, rate0: float, rate1: float) -> Float[np.ndarray, " queries"]:

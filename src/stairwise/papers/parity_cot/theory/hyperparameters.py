@@ -106,8 +106,8 @@ CONDITIONS = {
         lambda s, eps: 0.5 * s.x - 0.5 * s.log_B + math.log(500 / 3 * s.L),
     ),
     "5.8 for Lemma 25": Condition(
-        "eta0 + eta1 < n eta2 / 10 (what Lemma 25 needs)",
-        lambda s, eps: 0.5 * s.x - 0.5 * s.log_B + math.log(10 / 3 * s.L),
+        "eta0 + eta1 < (n+1) eta2 / 50 (what Lemma 25 needs)",
+        lambda s, eps: 0.5 * s.x - 0.5 * s.log_B + math.log(2 / 3 * s.L) + math.log1p(math.exp(-s.x)),
     ),
 }
 
@@ -167,11 +167,6 @@ def exponent_of_5_5(power: float) -> float:
 EXPONENT_OF_5_5_PRINTED = -5.65  # at k = n / L^5
 
 
-def log_ratio_of_5_6(power: float, batch_power: float) -> tuple[float, float]:
-    """eta0 eta1 / (256 m n^2) = factor L^exponent; the proof has the batch with L^10, Assumption 2 with L^20."""
-    return 2 * SAMPLES / 256e4, batch_power - 2 - power
-
-
 # --- the literal algorithm at a size ----------------------------------------------------------------------------------
 
 
@@ -186,7 +181,7 @@ class Literal(NamedTuple):
     last_rate: float
 
 
-def literal(inputs: int, power: float, failure: float, scale: float) -> Literal:
+def literal(inputs: float, power: float, failure: float, scale: float) -> Literal:
     """k = n / L^p, d, m, B, eta0 = eta1, eta2."""
     L = math.log(inputs / failure)
     k = inputs / L**power

@@ -5,18 +5,16 @@ from typing import NamedTuple
 
 
 class Memory(NamedTuple):
-    """The two sides of d^2 + dm = o(nk / ln n), and what they mean in bits.
+    """The two sides of d^2 + dm = o(nk / ln n), and the parameters of the model.
 
     used        d^2 + dm
     threshold   nk / ln n
     parameters  d^2 + 4md: A and W
-    bits        of the model, log2 n each
     """
 
     used: float
     threshold: float
     parameters: float
-    bits: float
 
     @property
     def ratio(self) -> float:
@@ -28,7 +26,7 @@ class Memory(NamedTuple):
         return self.ratio < 1
 
 
-def memory(inputs: int, size: int, width: int, m: int) -> Memory:
+def memory(inputs: float, size: float, width: float, m: float) -> Memory:
     """Sizes of the simplified transformer against the threshold.
 
     >>> round(memory(10**5, 10, 200, 22).ratio, 2)
@@ -36,7 +34,7 @@ def memory(inputs: int, size: int, width: int, m: int) -> Memory:
     """
     used = float(width) ** 2 + float(width) * m
     parameters = float(width) ** 2 + 4.0 * m * width
-    return Memory(used, inputs * size / math.log(inputs), parameters, used * math.log2(inputs))
+    return Memory(used, inputs * size / math.log(inputs), parameters)
 
 
 def samples_to_full_rank(inputs: int) -> tuple[float, float]:

@@ -21,20 +21,23 @@ class Batch(NamedTuple):
     samples: int
 
 
-def batch_counts(tokens: Shaped[np.ndarray, "samples tokens"], queries: int) -> Batch:
-    """delta and alpha of whole sequences (the last token is only a label)."""
+def batch_counts(
+    tokens: Shaped[np.ndarray, "samples tokens"], queries: int, times: Float[np.ndarray, " samples"] | None = None
+) -> Batch:
+    """delta and alpha of whole sequences (the last token is only a label), each of them counted `times` times."""
     samples, length = tokens.shape
+    times = np.ones(samples) if times is None else times
     positions, first = length - 1, length - 1 - queries
     ones = tokens[:, :-1].astype(np.float64)
     shown = np.stack([1 - ones, ones], axis=-1)  # sample, position, bit
-    sign = 1.0 - 2 * tokens[:, first + 1 :].astype(np.float64)
+    sign = (1.0 - 2 * tokens[:, first + 1 :].astype(np.float64)) * times[:, None]
     delta, alpha = np.zeros((queries, 2)), np.zeros((queries, positions, 2, 2))
     for q in range(queries):
         here = sign[:, q, None] * shown[:, first + q]  # sample, b2
         delta[q] = here.sum(axis=0)
         seen = shown[:, : first + q + 1].reshape(samples, -1)
         alpha[q, : first + q + 1] = (seen.T @ here).reshape(-1, 2, 2)
-    return Batch(delta, alpha, samples)
+    return Batch(delta, alpha, int(times.sum()))
 
 
 def mean_alpha(inputs: int, secret: Integer[np.ndarray, " queries"]) -> Float[np.ndarray, "queries positions 2 2"]:

@@ -1,5 +1,10 @@
-"""One run of the three steps with everything kept: weights before and after each step, batches and gradients."""
+"""One run of the three steps with everything kept: weights before and after each step, batches and gradients.
 
+A batch of B sequences over n bits is B draws from 2^n of them. Where these are few it is held as how often each was
+drawn, so that B costs nothing and the conditions of Lemma 5 on it can be met.
+"""
+
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -8,13 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int8, Integer
 
-from stairwise.lab.config import structure
+from stairwise.config import structure
 from stairwise.papers.parity_cot import certificate, simplified, steps
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.simplified import Coefficients, Tables
 from stairwise.papers.parity_cot.steps import STEPS, Setting
 from stairwise.train.keys import at
 from stairwise.train.loop import RunningTrial
+
+FEW = 14  # inputs whose 2^n sequences are all written down
+PART = 4096  # sequences that are taken at once
 
 
 class Kept(NamedTuple):
@@ -29,13 +37,20 @@ class Kept(NamedTuple):
         return Tables(jnp.asarray(self.own), jnp.asarray(self.seen), jnp.asarray(self.scores))
 
 
+class Drawn(NamedTuple):
+    """A batch: different sequences, labels included, and how often each was drawn."""
+
+    tokens: Int8[np.ndarray, "sequences tokens"]
+    times: Float[np.ndarray, " sequences"]
+
+
 class Trajectory(NamedTuple):
     """The run of a seed; `weights` and `tables` have one entry more than there are steps."""
 
     setting: Setting
     weights: tuple[Kept, ...]
     tables: tuple[Kept, ...]
-    batches: tuple[Int8[np.ndarray, "samples tokens"], ...]
+    batches: tuple[Drawn, ...]
     gradients: tuple[Kept, ...]
     rates: Float[np.ndarray, " steps"]
 
@@ -74,13 +89,24 @@ def view(run: Trajectory, step: int) -> View:
 
 
 def agreement(run: Trajectory, step: int) -> float:
-    """The share of activations on the batch of step `step` (counted from 0) that are as the start's signs say."""
-    return float(_outputs(run.tables[step].tables, run.setting.positive, run.batches[step])[1])
+    """The share of activations on the sequences of step `step` (counted from 0) that are as the start's signs say."""
+    return min(float(_outputs(run.tables[step].tables, run.setting.positive, part)[1]) for part in _parts(run, step))
+
+
+def outputs(run: Trajectory, t: int, step: int) -> Float[np.ndarray, "sequences queries"]:
+    """T(b)[i] after t steps on the sequences of a step (counted from 0)."""
+    found = [_outputs(run.tables[t].tables, run.setting.positive, part)[0] for part in _parts(run, step)]
+    return np.concatenate(list(map(np.asarray, found)))
 
 
 def largest_output(run: Trajectory, step: int) -> float:
     """The largest |T(b)[i]| on the batch of a step."""
-    return float(jnp.max(jnp.abs(_outputs(run.tables[step].tables, run.setting.positive, run.batches[step])[0])))
+    return float(np.max(np.abs(outputs(run, step, step))))
+
+
+def _parts(run: Trajectory, step: int) -> list[np.ndarray]:
+    tokens = run.batches[step].tokens
+    return [tokens[start : start + PART] for start in range(0, len(tokens), PART)]
 
 
 def attention_on_atoms(
@@ -114,27 +140,66 @@ def _view(tables: Tables, secret):
     )
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=6)
 def trajectory(config: ThreeSteps, seed: int) -> Trajectory:
     """Claims that look at the same run share it."""
-    begin, draw, move = _compiled(structure(config))
+    begin, draw = _compiled(structure(config))
     trial = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(seed))
     setting, weights, rates = begin(trial)
-    states, batches, gradients = [weights], [], []
-    for step in range(STEPS):
-        tokens = draw(trial, setting, step)
-        weights, gradient = move(setting, weights, tokens, rates[step])
-        states.append(weights)
-        batches.append(np.asarray(tokens))
-        gradients.append(_kept(*gradient))
+    if config.task.bits > FEW:
+        batches = [np.asarray(draw(trial, setting, step)) for step in range(STEPS)]
+        drawn = [Drawn(tokens, np.ones(len(tokens))) for tokens in batches]
+    else:
+        tokens = all_sequences(setting)
+        random = np.random.default_rng([seed, 31, config.batch])
+        share = np.full(len(tokens), 1 / len(tokens))
+        drawn = [Drawn(tokens, random.multinomial(config.batch, share).astype(np.float64)) for _ in range(STEPS)]
+    return descend(config.loss, setting, weights, np.asarray(rates), drawn)
+
+
+def all_sequences(setting: Setting) -> Int8[np.ndarray, "sequences tokens"]:
+    """Every sequence of a problem, labels included."""
+    inputs = setting.problem.absorbs.shape[1]
+    bits = (np.arange(2**inputs)[:, None] >> np.arange(inputs) & 1).astype(np.int8)
+    return np.asarray(jax.vmap(setting.problem.tokens)(jnp.asarray(bits)))
+
+
+def descend(
+    loss: str, setting: Setting, start: Coefficients, rates: Float[np.ndarray, " steps"], batches: Iterable[Drawn]
+) -> Trajectory:
+    """Equation (2): three steps of gradient descent on these batches."""
+    states, gradients, drawn = [start], [], tuple(batches)
+    for batch, rate in zip(drawn, rates, strict=True):
+        gradients.append(gradient(loss, setting, _kept(*states[-1].tables(setting.gram)), batch))
+        states.append(steps.moved(states[-1], gradients[-1].tables, rate))
     return Trajectory(
         setting,
         weights=tuple(_kept(one.first, one.second, one.attention) for one in states),
         tables=tuple(_kept(*one.tables(setting.gram)) for one in states),
-        batches=tuple(batches),
+        batches=drawn,
         gradients=tuple(gradients),
-        rates=np.asarray(rates),
+        rates=rates,
     )
+
+
+def gradient(loss: str, setting: Setting, tables: Kept, batch: Drawn) -> Kept:
+    """Of the mean loss of a batch with respect to the tables, by autodiff."""
+    shares = batch.times / batch.times.sum()
+    parts = range(0, len(shares), PART)
+    found = [
+        _gradient(loss, setting.positive, tables.tables, batch.tokens[at : at + PART], shares[at : at + PART])
+        for at in parts
+    ]
+    return _kept(*jax.tree.map(lambda *each: sum(each), *found))
+
+
+@partial(jax.jit, static_argnums=0)
+def _gradient(loss: str, positive, tables: Tables, tokens, shares) -> Tables:
+    def mean_loss(tables: Tables):
+        out, _ = steps.batch_outputs(tables, positive, tokens)
+        return shares @ jnp.sum(simplified.loss_of(loss, out, tokens[:, -out.shape[1] :]), axis=1)
+
+    return jax.grad(mean_loss)(tables)
 
 
 def _kept(own, seen, scores) -> Kept:
@@ -157,12 +222,4 @@ def _compiled(config: ThreeSteps):
         key = at(trial.key("claims"), step)
         return steps.draw_tokens(config, setting.problem, trial.config.task.noise, config.batch, key)
 
-    @jax.jit
-    def move(setting: Setting, weights: Coefficients, tokens, rate):
-        tables = weights.tables(setting.gram)
-        blocks = tokens.reshape(config.blocks, config.block, -1)
-        each = jax.lax.map(lambda block: steps.gradient(config.loss, setting.positive, tables, block), blocks)
-        gradient = jax.tree.map(lambda x: jnp.mean(x, axis=0), each)
-        return steps.moved(weights, gradient, rate), gradient
-
-    return begin, draw, move
+    return begin, draw

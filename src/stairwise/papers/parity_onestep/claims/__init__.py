@@ -11,6 +11,7 @@ for _part in (
     "chain",
     "hardness",
     "hiding",
+    "queries",
     "gradients",
     "expansion",
     "chained",
@@ -20,6 +21,7 @@ for _part in (
     "filter",
     "staircase",
     "figures",
+    "learning",
 ):
     import_module(f"{__name__}.{_part}")
 

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import exactly, identical, under
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_least, equal, row, true
 from stairwise.papers.parity_onestep import model
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 from stairwise.papers.parity_onestep.theory import links as theory
+from stairwise.tasks import decomposition
 
 GENERIC = 4.0  # largest scale of random weights whose softmax does not underflow or saturate
 
@@ -38,28 +38,62 @@ class Weights(Config):
         return model.PositionalAttention(jnp.asarray(W), tree, link_of(self.link), mask)
 
 
-@LEDGER.theory(
+GENERIC_WEIGHTS = {"generic weights (scale at most 4)": lambda config: config.scale <= GENERIC}
+
+
+@LEDGER.exact(
+    "eq1",
+    statement=("Equation 1", "Figure 2"),
+    says=r"the tokens $(x_j, e_j)$ of all $n$ samples at once under $K^\top Q = \mathrm{diag}(0, W)$, $V = (I\;0)$ give"
+    r" $\hat x_m = \phi(\sum_j\sigma_j(w_m)x_j)$, sample by sample",
+    of=(model.PositionalAttention.forced, model.PositionalAttention.scores, model.masked_softmax),
+    hypotheses=GENERIC_WEIGHTS,
+    cases=(Weights(Task(16, 8)), Weights(Task(12, 7), LinkFunction("cos"), 3.0)),
+    seeds=2,
+)
+def samples_are_not_cross_referenced(config: Weights, seed: int):
+    net = config.model("causal", seed)
+    d, n, tokens = config.task.bits, config.samples, net.tree.tokens
+    x = tokens_of(net.tree, bits_of(config.task, n, seed))
+    W = np.zeros((tokens, tokens))
+    W[:, d:] = np.asarray(net.W)
+    P = np.concatenate([x.T, np.eye(tokens)], axis=1)  # one row per token: its n values and its position
+    KQ = np.zeros((n + tokens, n + tokens))
+    KQ[n:, n:] = W
+    made = []
+    for m in range(d, tokens):
+        logits = P[:m] @ KQ @ P[m]
+        weights = np.exp(logits) / np.exp(logits).sum()
+        made.append(weights @ P[:m, :n])
+        yield equal(f"attention of token {m}", np.asarray(net.scores())[:m, m - d], weights)
+    forced = np.asarray(jax.vmap(net.forced)(jnp.asarray(x)))
+    yield equal("z of every node and sample", forced, np.array(made).T)
+
+
+@LEDGER.exact(
     "masks",
-    kind="construction",
-    says="node m sees j < m (causal) or j <= d_{h[m]-1} (block); the gradient is 0 everywhere else (Figure 3)",
+    statement=("Figure 3", "Section 3.3, mask"),
+    says=r"node $m$ sees $j < m$ (causal) or $j \le d_{h[m]-1}$ (block); the gradient is 0 everywhere else",
+    of=(decomposition.Tree.visible, decomposition.Tree.nodes_before),
+    hypotheses=GENERIC_WEIGHTS,
     cases=(Weights(Task(16, 8)), Weights(Task(16, 7), scale=2.0)),
 )
-def hidden_entries_have_no_gradient(config: Weights, seed: int) -> Verdict:
-    d, facts = config.task.bits, {}
+def hidden_entries_have_no_gradient(config: Weights, seed: int):
+    d = config.task.bits
     for mask in ("causal", "block"):
         net = config.model(mask, seed)
-        ends, height = net.tree.level_ends(), np.asarray(net.tree.height)
-        limit = d + np.arange(net.tree.nodes) if mask == "causal" else ends[height - 1]
+        height = np.asarray(net.tree.height)
+        ends = [d + int(np.sum(height <= level)) for level in range(height.max() + 1)]
+        limit = d + np.arange(net.tree.nodes) if mask == "causal" else np.array(ends)[height - 1]
         visible = np.asarray(jax.jit(lambda net=net: net.tree.visible(net.mask))())
         expected = np.arange(net.tree.tokens)[:, None] < limit
         x = jnp.asarray(tokens_of(net.tree, bits_of(config.task, config.samples, seed)))
         forced, free = (np.asarray(slope) for slope in jax.jit(_slopes)(net, x))
-        facts[f"{mask}: visible tokens are those before the limit"] = bool(np.all(visible == expected))
-        facts[f"{mask}: no gradient elsewhere with teacher forcing"] = bool(np.all(forced[~expected] == 0))
-        facts[f"{mask}: no gradient elsewhere without"] = bool(np.all(free[~expected] == 0))
-        if 0 < config.scale <= GENERIC:
-            facts[f"{mask}: a gradient at every visible token"] = bool(np.all(forced[expected] != 0))
-    return exactly(facts)
+        yield true(f"{mask}: visible tokens are those before the limit", visible == expected)
+        yield true(f"{mask}: no gradient elsewhere with teacher forcing", forced[~expected] == 0)
+        yield true(f"{mask}: no gradient elsewhere without", free[~expected] == 0)
+        if config.scale > 0:
+            yield true(f"{mask}: a gradient at every visible token", forced[expected] != 0)
 
 
 def _slopes(net, x):
@@ -93,27 +127,25 @@ def passes(net, x: np.ndarray, count: int) -> np.ndarray:
     return tokens
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "tf-fixpoint",
-    kind="identity",
-    says="applying TF to its own output stops changing after k-1 passes (causal mask), after v passes (block mask)",
-    cases=(Weights(), Weights(Task(16, 7), LinkFunction("cos"))),
+    statement=("Section 2.2, chain of thought", "Equation 3"),
+    says=r"applying TF to its own output stops changing after $k-1$ passes (causal mask), after $v = \log_2 k$"
+    r" passes (block"
+    r" mask), and not before",
+    of=(model.PositionalAttention.by_tokens, model.PositionalAttention.by_levels),
+    hypotheses=GENERIC_WEIGHTS,
+    cases=(Weights(Task(24, 16)), Weights(Task(16, 7), LinkFunction("cos"))),
 )
-def the_chain_is_a_fixed_point(config: Weights, seed: int) -> Verdict:
+def the_chain_is_a_fixed_point(config: Weights, seed: int):
     x = bits_of(config.task, config.samples, seed).astype(np.float64)
-    verdicts = {}
     for mask in ("causal", "block"):
         net = config.model(mask, seed)
         count = net.tree.nodes if mask == "causal" else int(np.asarray(net.tree.height).max())
-        same = identical({f"after {count} passes": (passes(net, x, count), rolled(net, x))})
-        verdicts[f"{mask}, {count} passes against one sequential one"] = same
+        yield equal(f"{mask}: {count} passes against one sequential one", rolled(net, x), passes(net, x, count))
         looking_back = backward_weights(net)
-        early = float(np.abs(passes(looking_back, x, count - 1) - rolled(looking_back, x)).max())
-        verdicts[f"{mask}, still moving one pass before"] = Verdict.at_least(early, 1e-9)
-    violated = (
-        () if config.scale <= GENERIC else (f"scale={config.scale:g} must be at most {GENERIC:g} (generic weights)",)
-    )
-    return under(violated, Verdict.worst(verdicts))
+        early = np.abs(passes(looking_back, x, count - 1) - rolled(looking_back, x)).max()
+        yield at_least(f"{mask}: movement in pass {count}", early, 1e-9)
 
 
 def rolled(net, x: np.ndarray) -> np.ndarray:
@@ -139,18 +171,17 @@ def backward_weights(net):
     return model.PositionalAttention(jnp.asarray(W), net.tree, net.link, net.mask)
 
 
-@LEDGER.theory(
+@LEDGER.misprint(
     "tf-fixpoint-printed",
-    kind="identity",
-    says="as printed: the chain of the causal mask is TF^(v)",
-    cases=Weights(),
+    statement=("Section 2.2, chain of thought", "Section 2.2, TF^(v)"),
+    says=r"as printed: the chain of the causal mask is $\mathrm{TF}^{(v)}$",
+    means=r"$\mathrm{TF}^{(k-1)}$, as the sentence before says; $v$ is right for the block mask of Section 3.3",
+    corrected="tf-fixpoint",
+    cases=Weights(Task(24, 16)),
 )
-def v_passes_do_not_finish_the_causal_chain(config: Weights, seed: int) -> Verdict:
+def v_passes_do_not_finish_the_causal_chain(config: Weights, seed: int):
     x = bits_of(config.task, config.samples, seed).astype(np.float64)
     net = config.model("causal", seed)
     v = int(np.asarray(net.tree.height).max())
-    return identical(
-        {f"after {v} passes": (passes(net, x, v), rolled(net, x))},
-        otherwise="refuted",
-        note="with the causal mask k-1 passes are needed; v is right for the block mask",
-    )
+    yield equal(f"{v} passes against one sequential one", passes(net, x, v), rolled(net, x))
+    yield row({"passes": v, "nodes": net.tree.nodes})

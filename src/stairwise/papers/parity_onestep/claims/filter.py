@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import under
-from stairwise.lab.config import Config, option
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option
+from stairwise.lab.contract.checks import at_most, equal, hypothesis, note, row, true
 from stairwise.papers.parity_onestep import model, quantise
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, tokens_of, tree_of
@@ -51,51 +50,65 @@ def _gates():
     return jax.jit(lambda net, U, eps0, reading: net.gates(U, model.Filter(eps0, reading)), static_argnums=3)
 
 
-def filtered(config: Filtered, seed: int, otherwise: str, note: str) -> Verdict:
+def filtered(config: Filtered, seed: int):
+    """Levels up to t+1 are open at step t, and no others."""
     gates = gates_by_step(config, seed)
     steps, levels = gates.shape
     expected = np.arange(1, levels + 1)[None, :] <= np.arange(steps)[:, None] + 1
-    rows = tuple({"t": t, "gates": "".join(str(int(g)) for g in row)} for t, row in enumerate(gates))
-    return Verdict.at_most(int(np.sum(gates != expected)), 0, otherwise=otherwise, note=note, details=rows)
+    for t, found in enumerate(gates):
+        yield true(f"levels up to {t + 1} are open at t = {t}, and no others", found == expected[t])
+        yield row({"t": t, "gates": "".join(str(int(gate)) for gate in found)})
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "filter",
-    kind="construction",
-    says="with 1 < eps0 < 2 the filter leaves exactly the levels up to t+1 open at step t",
-    cases=(Filtered(), Filtered(reading="forall"), Filtered(Task(256, 12))),
+    statement=("Section 3.3, filter", "Equation 3"),
+    says=r"with $1 < \varepsilon_0 < 2$ the filter leaves exactly the levels up to $t+1$ open at step $t$",
+    of=(model.PositionalAttention.gates,),
+    hypotheses={"1 < eps0 < 2": lambda config: 1 < config.eps0 < 2},
+    cases=(
+        Filtered(),
+        Filtered(reading="forall"),
+        Filtered(Task(256, 12)),
+        Filtered(eps0=1.01),
+        Filtered(eps0=1.99, lam=16.0),
+    ),
+    seeds=2,
 )
-def the_filter_closes_all_levels_above_the_next(config: Filtered, seed: int) -> Verdict:
-    violated = () if 1 < config.eps0 < 2 else (f"eps0={config.eps0:g} must lie in (1, 2)",)
-    return under(violated + uninformative(config, seed), filtered(config, seed, "fails", ""))
+def the_filter_closes_all_levels_above_the_next(config: Filtered, seed: int):
+    above, informative = drawn(config, seed)
+    yield hypothesis(f"untrained tokens, {above:.2g} above -1, must be below eps0 (Lemma 10)", above < config.eps0)
+    yield hypothesis("every token must be 1 on some unlabelled input (Lemma 10)", informative)
+    yield from filtered(config, seed)
 
 
-def uninformative(config: Filtered, seed: int) -> tuple[str, ...]:
-    """What Lemma 10 grants at large d: means near 0 on all unlabelled inputs, and a +1 among them for every token."""
+def drawn(config: Filtered, seed: int) -> tuple[float, bool]:
+    """How far untrained tokens come above -1 on the unlabelled inputs, and whether every true token has a +1 there."""
     tree, link = tree_of(config.task, seed), link_of(config.link)
     tokens = tokens_of(tree, bits_of(config.task, config.inputs, seed))
     means = np.cumsum(tokens, axis=1)[:, tree.level_ends()[:-1] - 1] / tree.level_ends()[:-1]
-    above = float(np.max(theory.on(link.value, means) + 1))
-    violated = ()
-    if above >= config.eps0:
-        violated += (f"task.bits={config.task.bits} must be large: untrained tokens reach {above:.2g} above -1",)
-    if np.any(np.all(tokens < 0, axis=0)):
-        violated += (f"inputs={config.inputs} must be more: some token is -1 on all of them",)
-    return violated
+    return float(np.max(theory.on(link.value, means) + 1)), not np.any(np.all(tokens < 0, axis=0))
 
 
-@LEDGER.theory(
+@LEDGER.refuted(
     "filter-printed",
-    kind="construction",
-    says="as printed: any eps0 above O(d^-1/2) does, because a zeroed level again activates the filter",
+    statement=("Section 3.3, filter", "Appendix C, filter"),
+    says=r"as printed: any $\varepsilon_0$ above $O(d^{-1/2})$ does, because a zeroed level again activates the filter",
+    of=(model.PositionalAttention.gates,),
+    certificate="certificates/filter.py",
+    corrected="filter",
+    hypotheses={"eps0 > 0": lambda config: config.eps0 > 0},
     cases=Filtered(eps0=0.9),
 )
-def a_zeroed_level_opens_the_next(config: Filtered, seed: int) -> Verdict:
-    note = (
+def a_zeroed_level_opens_the_next(config: Filtered, seed: int):
+    above, informative = drawn(config, seed)
+    yield hypothesis(f"untrained tokens, {above:.2g} above -1, must be below eps0 (Lemma 10)", above < config.eps0)
+    yield hypothesis("every token must be 1 on some unlabelled input (Lemma 10)", informative)
+    yield from filtered(config, seed)
+    yield note(
         "a zeroed token is at distance |0 + 1| = 1 from -1, so with eps0 <= 1 the level after a closed one is open;"
         " 1 < eps0 < 2, or closing what lies above a closed level, is needed"
     )
-    return filtered(config, seed, "refuted", note)
 
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
@@ -109,41 +122,31 @@ class Rounding(Config):
     scale: float = option(20.0, "standard deviation of weights and updates", above=0.0, high=1e6)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "rem-quant",
-    kind="identity",
-    says="rounding weights after an update is the same as rounding the update, away from ties",
-    cases=Rounding(),
+    statement=("Section 3.3, quantisation", "Section 3.3"),
+    says=r"$r[W + u] = W + r[u]$ for integer $W$: rounding the weights is rounding the updates; $r$ is the"
+    r" nearest integer,"
+    r" whatever is done with ties",
+    of=(quantise.integer, quantise.quantise),
+    cases=(Rounding(), Rounding(1000, 0.7)),
+    seeds=3,
 )
-def rounding_weights_is_rounding_updates(config: Rounding, seed: int) -> Verdict:
+def rounding_weights_is_rounding_updates(config: Rounding, seed: int):
     random = np.random.default_rng(seed)
-    W = np.round(config.scale * random.standard_normal(config.entries))
+    W = np.floor(config.scale * random.standard_normal(config.entries))
     update = config.scale * random.standard_normal(config.entries)
     update = update[np.abs(update % 1 - 0.5) > 1e-6]
     W = W[: len(update)]
-    together = np.asarray(quantise.integer(jnp.asarray(W + update)))
-    return Verdict.at_most(int(np.sum(together != W + np.asarray(quantise.integer(jnp.asarray(update))))), 0)
-
-
-@LEDGER.theory(
-    "rem-quant-printed",
-    kind="identity",
-    says="as printed: the two are equivalent, ties included",
-    cases=Rounding(),
-)
-def ties_break_the_equivalence(config: Rounding, seed: int) -> Verdict:
-    random = np.random.default_rng(seed)
-    W = np.round(config.scale * random.standard_normal(config.entries))
-    update = np.round(config.scale * random.standard_normal(config.entries)) + 0.5
-    apart = np.asarray(quantise.integer(jnp.asarray(W + update))) != W + np.asarray(
-        quantise.integer(jnp.asarray(update))
-    )
-    upward = np.floor(W + update + 0.5) != W + np.floor(update + 0.5)
-    row = {"differing at ties, half to even": float(np.mean(apart)), "differing, half up": float(np.mean(upward))}
-    return Verdict.at_most(
-        float(np.mean(apart)),
-        0.0,
-        otherwise="refuted",
-        note="with ties to even r[1 + 1/2] = 2 but 1 + r[1/2] = 1; with ties upward the two agree",
-        details=(row,),
+    rounded = np.asarray(quantise.integer(jnp.asarray(update)))
+    yield true("weights and updates", np.asarray(quantise.integer(jnp.asarray(W + update))) == W + rounded)
+    yield true("as training rounds", np.asarray(quantise.quantise(jnp.asarray(W + update), 1.0, 0.0)) == W + rounded)
+    yield at_most("distance to the nearest integer", np.abs(rounded - update), 0.5)
+    yield equal("half up, away from ties", rounded, np.floor(update + 0.5))
+    ties = np.floor(update) + 0.5
+    yield at_most("distance at ties", np.abs(np.asarray(quantise.integer(jnp.asarray(ties))) - ties), 0.5)
+    spaced = np.asarray(quantise.quantise(jnp.asarray(update), 4.0, 2.0))
+    yield equal("a grid that saturates", spaced, np.clip(4 * np.floor(update / 4 + 0.5), -8, 8))
+    yield note(
+        "the paper leaves ties open; with ties upward the identity holds there too, with ties to even it does not"
     )

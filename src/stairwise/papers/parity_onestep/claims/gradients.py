@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import identical
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_most, equal, measured, row, true
 from stairwise.papers.parity_onestep import gradient, model
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import LARGEST_CUBE, bits_of, link_of, tokens_of, tree_of
@@ -50,38 +49,40 @@ class AnyWeights(Config):
         )
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "lem4",
-    kind="bound",
-    says="with teacher forcing ||grad_W f|| <= 2K sqrt(k-1) at all x, W; sharp: max_z |phi'(z)|(1-z^2)/sqrt 2 a node",
-    cases=(AnyWeights(), AnyWeights(link=COS), AnyWeights(Task(12, 11), LinkFunction("requ", 2.5))),
+    statement="Lemma 4",
+    says=r"with teacher forcing $\|\nabla_W f\| \le 2\|\phi'\|_\infty\sqrt{k-1}$ at all $x$, $W$; sharp:"
+    r" $\max_z |\phi'(z)|(1-z^2)/\sqrt{2}$ per node",
+    of=(bounds.forced_gradient, theory.sharp_node_gradient),
+    cases=(
+        AnyWeights(),
+        AnyWeights(link=COS),
+        AnyWeights(Task(12, 11), LinkFunction("requ", 2.5)),
+        AnyWeights(Task(128, 128), scales=(1.0,), samples=8),
+    ),
+    seeds=3,
 )
-def the_forced_gradient_is_bounded(config: AnyWeights, seed: int) -> Verdict:
+def the_forced_gradient_is_bounded(config: AnyWeights, seed: int):
     task, link, tree = config.task, link_of(config.link), tree_of(config.task, seed)
     random = np.random.default_rng(seed)
-    x = tokens_of(tree, bits_of(task, config.samples, seed))
-    x[:, 0], x[:, 1] = 1.0, -1.0  # both signs occur, as they do in almost every input
-    x = tokens_of(tree, x[:, : task.bits])
-    largest, rows = 0.0, []
-    for scale in config.scales:
-        W = scale * random.standard_normal((tree.tokens, tree.nodes))
-        norms = forced_norms(W, x, tree, link)
-        largest = max(largest, float(norms.max()))
-        rows.append({"scale of W": scale, "largest norm": float(norms.max())})
+    x = bits_of(task, config.samples, seed)
+    x[:, 0], x[:, 1] = 1, -1  # both signs occur, as they do in almost every input
+    x = tokens_of(tree, x)
+    bound, nodes = bounds.forced_gradient(link.steepest, task.size), task.size - 1
     sharp = theory.sharp_node_gradient(link)
-    attained = float(forced_norms(two_token_weights(tree, sharp.z), x, tree, link).max())
+    best = sharp.norm * math.sqrt(nodes)
+    for scale in config.scales:
+        norms = forced_norms(scale * random.standard_normal((tree.tokens, tree.nodes)), x, tree, link)
+        yield at_most(f"largest norm at W of scale {scale:g}", norms.max(), bound)
+        yield at_most(f"largest norm at W of scale {scale:g}, sharp", norms.max(), best, rounding=1e-6)
+    attained = forced_norms(two_token_weights(tree, sharp.z), x, tree, link).max()
+    yield equal("two tokens of opposite sign attain the sharp bound", attained, best, 1e-6)
+    entries = [bounds.chain_derivative(link.steepest, 0, 1.0)] * nodes  # every score at most 1
+    yield equal("the bound, entry by entry", bound, np.linalg.norm(entries))
     W = random.standard_normal((tree.tokens, tree.nodes))
     autodiff = np.asarray(_jacobian_norms()(jnp.asarray(W), jnp.asarray(x[:4]), tree, config.link))
-    best = sharp.norm * math.sqrt(task.size - 1)
-    verdicts = {
-        "largest norm": Verdict.at_most(
-            max(largest, attained), bounds.forced_gradient(link.steepest, task.size), details=tuple(rows)
-        ),
-        "largest norm against the sharp bound": Verdict.at_most(max(largest, attained), best * (1 + 1e-6)),
-        "two tokens of opposite sign attain it": Verdict.at_least(attained, best * (1 - 1e-6)),
-        "the formula against autodiff": identical({"norms": (forced_norms(W, x[:4], tree, link), autodiff)}, 1e-10),
-    }
-    return Verdict.worst(verdicts)
+    yield equal("norms against autodiff", forced_norms(W, x[:4], tree, link), autodiff, 1e-10)
 
 
 def forced_norms(W: np.ndarray, x: np.ndarray, tree, link) -> np.ndarray:
@@ -133,31 +134,36 @@ class AtWeights(Config):
         require(tokens * self.samples <= 2**24, f"samples={self.samples} times tokens={tokens} must be at most {2**24}")
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "eq6",
-    kind="identity",
-    says="dL/dw[j,m] = s_j(m) <phi(z_m)-x_m, phi'(z_m), x_j-z_m>/n at every W (equation 6)",
+    statement=("Equation 6", "Equation 2"),
+    says=r"$\partial L/\partial w_{j,m} ="
+    r" \frac{\sigma_j(w_m)}{n}\langle\phi(z_m)-x_m, \phi'(z_m), x_j-z_m\rangle$ at every $W$",
+    of=(gradient.forced, gradient.gradient, gradient.forced_at_zero, expansion.equation_6),
     cases=(
         AtWeights(),
         AtWeights(Task(16, 8), POLY4, "block", scale=0.0),
         AtWeights(Task(24, 11), COS),
+        AtWeights(Task(24, 11), COS, scale=0.0),
         AtWeights(Task(64, 32), LinkFunction("requ", 2.5), samples=16),
     ),
+    search={"scale": (0.0, 4.0, "linear")},
+    seeds=2,
 )
-def the_closed_form_gradient_equals_autodiff(config: AtWeights, seed: int) -> Verdict:
+def the_closed_form_gradient_equals_autodiff(config: AtWeights, seed: int):
     task, link, tree = config.task, link_of(config.link), tree_of(config.task, seed)
     W = config.scale * np.random.default_rng(seed).standard_normal((tree.tokens, tree.nodes))
     x = tokens_of(tree, bits_of(task, config.samples, seed))
-    shipped, autodiff = (np.asarray(part) for part in _two_gradients()(W, x, tree, config.link, config.mask))
+    found = _two_gradients()(W, x, tree, config.link, config.mask)
+    shipped, autodiff, at_zero, loss, plain = (np.asarray(part) for part in found)
     formula = np.zeros_like(W)
     for i, visible in enumerate(limits(tree, config.mask)):
-        s = np.exp(W[:visible, i] - W[:visible, i].max())
-        s /= s.sum()
-        seen = x[:, :visible]
-        z = seen @ s
-        A = (theory.on(link.value, z) - x[:, task.bits + i]) * theory.on(link.derivative, z)
-        formula[:visible, i] = s * (A @ seen - A @ z) / len(x)
-    return identical({"autodiff": (autodiff, formula), "the shipped gradient": (shipped, formula)})
+        formula[:visible, i] = expansion.equation_6(x[:, :visible], x[:, task.bits + i], W[:visible, i], link)
+    yield equal("equation (6)", formula, autodiff)
+    yield equal("the gradient of training", shipped, autodiff)
+    yield equal("the loss of training", loss, plain)
+    if config.scale == 0:
+        yield equal("the gradient of training at W = 0", at_zero, autodiff)
 
 
 @cache
@@ -170,10 +176,80 @@ def _two_gradients():
             z = jax.vmap(net.forced)(x)
             return jnp.sum((net.link(z) - x[:, tree.slots :]) ** 2) / (2 * len(x))
 
-        sums = gradient.forced(net, x.T, jnp.ones(len(x), dtype=x.dtype))
-        return gradient.gradient(net.scores(), sums.S, len(x)), jax.grad(loss)(W)
+        scores, ones = net.scores(), jnp.ones(len(x), dtype=x.dtype)
+        forced, at_zero = gradient.forced(net, x.T, ones), gradient.forced_at_zero(tree, net.link, mask, x.T, ones)
+        anywhere, start = (gradient.gradient(scores, found.S, len(x)) for found in (forced, at_zero))
+        plain, slopes = jax.value_and_grad(loss)(W)
+        return anywhere, slopes, start, forced.loss / len(x), plain
 
     return jax.jit(both, static_argnums=(3, 4))
+
+
+# --- equation (4) -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Generated(Config):
+    """A data set, weights, and the levels that the filter leaves open."""
+
+    task: Task = option(Task(16, 8), "the parity")
+    link: LinkFunction = option(POLY4, "the link function")
+    samples: int = option(32, "samples n", low=1, high=2**14)
+    scale: float = option(2.0, "standard deviation of the entries of W", low=0.0, high=100.0)
+    open: int = option(2, "levels that the filter leaves open", low=1, high=20)
+
+
+@LEDGER.exact(
+    "eq4",
+    statement=("Equation 4", "Equation 3"),
+    says=r"without teacher forcing the gradient of $L(W, U)$ runs back through the whole chain; levels that the"
+    r" filter has"
+    r" closed output 0 and have none",
+    of=(gradient.generated, model.PositionalAttention.link_levels),
+    cases=(Generated(), Generated(open=3), Generated(Task(20, 11), COS, open=4)),
+    seeds=2,
+)
+def the_gradient_of_the_chain_equals_autodiff(config: Generated, seed: int):
+    tree = tree_of(config.task, seed)
+    W = config.scale * np.random.default_rng(seed).standard_normal((tree.tokens, tree.nodes))
+    x = tokens_of(tree, bits_of(config.task, config.samples, seed))
+    is_open = np.arange(tree.levels) < config.open
+    found = _chain_gradients()(W, x, is_open, tree, config.link)
+    shipped, loss, autodiff, plain, free, expected = (np.asarray(part) for part in found)
+    yield equal("the chain with every level open", free, expected)
+    yield equal("the gradient of training", shipped, autodiff)
+    yield equal("the loss", loss, plain)
+    closed = np.asarray(tree.height) > config.open
+    yield true("no gradient at closed levels", np.all(shipped[:, closed] == 0))
+    yield row({"largest entry": float(np.abs(autodiff).max()), "closed nodes": int(closed.sum())})
+
+
+@cache
+def _chain_gradients():
+    def both(W, x, is_open, tree, link):
+        phi, inputs = link_of(link), x[:, : tree.slots]
+
+        def chain(W, is_open):
+            """TF applied to its own output, at full width."""
+            scores = model.PositionalAttention(W, tree, phi, "block").scores()
+            tokens = jnp.concatenate([inputs, jnp.zeros((len(x), tree.nodes), dtype=x.dtype)], axis=1)
+            for _ in range(tree.levels):
+                made = jnp.where(is_open[tree.height - 1], phi(tokens @ scores), 0)
+                tokens = jnp.concatenate([inputs, made], axis=1)
+            return tokens
+
+        def loss(W):
+            return jnp.sum((chain(W, is_open) - x) ** 2) / (2 * len(x))
+
+        net = model.PositionalAttention(W, tree, phi, "block")
+        ones = jnp.ones(len(x), dtype=x.dtype)
+        sums = gradient.generated(net, is_open, jnp.ones(tree.nodes, dtype=bool), x.T, ones)
+        plain, slopes = jax.value_and_grad(loss)(W)
+        free, expected = jax.vmap(net.link_levels)(inputs)[1], chain(W, jnp.ones(tree.levels, dtype=bool))
+        shipped = gradient.gradient(net.scores(), sums.S, len(x))
+        return shipped, sums.loss / len(x), slopes, plain, free, expected[:, tree.slots :]
+
+    return jax.jit(both, static_argnums=4)
 
 
 # --- exact population gradients (beyond the paper) --------------------------------------------------------------------
@@ -192,36 +268,41 @@ class Exact(Config):
         require(tokens <= 1000, f"task.bits+task.size-1={tokens} must be at most 1000")
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "exact-gradient",
-    kind="identity",
-    says="beyond the paper: the exact mean gradient at W = 0, closed at the first node, by convolution at any other",
+    statement="ours: the exact gradient at the start",
+    says=r"beyond the paper: the exact mean gradient at $W = 0$, closed at the first node, by convolution at any other",
+    of=(
+        population.node_gradient,
+        population.node_loss,
+        population.shape_law,
+        population.first_node_poly4,
+        population.first_node_cos,
+    ),
     cases=(
         Exact(),
         Exact(Task(8, 8)),
-        Exact(Task(12, 11), COS, "block"),
+        Exact(Task(10, 7), COS, "block"),
         Exact(Task(12, 6), LinkFunction("requ", 2.5)),
     ),
 )
-def the_mean_gradient_is_known_exactly(config: Exact, seed: int) -> Verdict:
+def the_mean_gradient_is_known_exactly(config: Exact, seed: int):
     task, link, tree = config.task, link_of(config.link), tree_of(config.task, seed)
     children, d = np.asarray(tree.children), task.bits
-    pairs, rows = {}, []
-    if task.bits <= LARGEST_CUBE:
-        x = tokens_of(tree, parity.cube(d))
+    x = tokens_of(tree, parity.cube(d)) if d <= LARGEST_CUBE else None
     for i, visible in enumerate(limits(tree, config.mask)):
         law = population.node_law(children, d, i, visible - d)
         found = population.node_gradient(law, link)
-        rows.append({"node": i, "child": float(found[children[i, 0]]), "leading": population.leading(link, visible)})
-        if task.bits <= LARGEST_CUBE:
-            z = x[:, :visible].mean(axis=1)
-            error = theory.on(link.value, z) - x[:, d + i]
-            pairs[f"gradient of node {i}, cube"] = (found, expansion.terms(x[:, :visible], x[:, d + i], link).gradient)
-            pairs[f"loss of node {i}, cube"] = (population.node_loss(law, link), np.mean(error**2) / 2)
+        leading = population.leading(link, visible)
+        yield row({"node": i, "child": float(found[children[i, 0]]), "leading": leading})
+        if x is not None:
+            seen, target = x[:, :visible], x[:, d + i]
+            on_cube = expansion.equation_6(seen, target, np.zeros(visible), link)
+            yield equal(f"gradient of node {i}, cube", found, on_cube, 1e-10)
+            errors = theory.on(link.value, seen.mean(axis=1)) - target
+            yield equal(f"loss of node {i}, cube", population.node_loss(law, link), np.mean(errors**2) / 2, 1e-10)
         if i == 0 and config.link.name in ("poly4", "cos"):
             closed = {"poly4": population.first_node_poly4, "cos": population.first_node_cos}[config.link.name](d)
             first = np.where(np.isin(np.arange(d), children[0]), closed.child, closed.other)
-            pairs["the first node against its closed form"] = (found, first)
-    if not pairs:
-        return Verdict.reported(rows[-1]["child"] / rows[-1]["leading"], details=tuple(rows))
-    return identical(pairs, 1e-10)
+            yield equal("the first node against its closed form", found, first, 1e-10)
+    yield measured("child gradient of the root over its leading order", found[children[-1, 0]] / leading)

@@ -1,4 +1,4 @@
-"""What the claims share: the sizes they take, hypotheses, the problem that a seed means, how arrays are compared."""
+"""What the claims share: the sizes they take, hypotheses, and the problem that a seed means."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from functools import cache
 import jax
 import numpy as np
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.parity_onestep import links
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 from stairwise.papers.parity_onestep.theory import census
@@ -33,20 +33,6 @@ class Linked(Config):
     """A link function and nothing else."""
 
     link: LinkFunction = option(LinkFunction(), "the link function")
-
-
-@dataclass(frozen=True)
-class Data(Config):
-    """A data set of a parity, and a model on it."""
-
-    task: Task = option(Task(16, 8), "the parity")
-    link: LinkFunction = option(LinkFunction(), "the link function")
-    mask: str = option("causal", "which tokens a node sees", choices=("causal", "block"))
-    samples: int = option(2000, "samples n", low=1, high=2**20)
-    failure: float = option(0.1, "probability p with which a concentration bound may fail", above=0.0, below=1.0)
-
-    def check(self) -> None:
-        fits(self.samples, self.task)
 
 
 SHIPPED = (
@@ -85,20 +71,14 @@ def class_fits(task: Task, largest: int = LARGEST_CLASS) -> None:
     )
 
 
-def power_of_two(task: Task) -> tuple[str, ...]:
+def complete_tree(task: Task) -> bool:
     """The paper assumes k = 2^v, decomposed by the complete tree."""
-    violated = ()
-    if task.size & (task.size - 1):
-        violated += (f"task.size={task.size} must be a power of two",)
-    if task.tree != "balanced":
-        violated += (f"task.tree={task.tree} must be balanced",)
-    return violated
+    return not task.size & (task.size - 1) and task.tree == "balanced"
 
 
-def proportional(task: Task) -> tuple[str, ...]:
+def of_order_d(task: Task) -> bool:
     """Theorem 2 needs k and d-k of order d; at one size only the extremes can be told apart."""
-    few = task.size if 2 * task.size <= task.bits else task.bits - task.size
-    return () if 8 * few >= task.bits else (f"min(k, d-k)={few} must be of order task.bits={task.bits}",)
+    return 8 * min(task.size, task.bits - task.size) >= task.bits
 
 
 # --- the problem ------------------------------------------------------------------------------------------------------
@@ -107,7 +87,7 @@ def proportional(task: Task) -> tuple[str, ...]:
 def secret_of(task: Task, seed: int) -> tuple[int, ...]:
     """The secret positions: the given ones, or a draw."""
     drawn = np.random.default_rng([seed, task.bits, task.size]).permutation(task.bits)[: task.size]
-    return task.subset or tuple(sorted(drawn.tolist()))
+    return task.secret or tuple(sorted(drawn.tolist()))
 
 
 def tree_of(task: Task, seed: int):
@@ -126,10 +106,6 @@ def link_of(config: LinkFunction):
     return links.make_link(config.name, config.slope)
 
 
-def link_name(config: LinkFunction) -> str:
-    return f"requ({config.slope:g})" if config.name == "requ" else config.name
-
-
 def bits_of(task: Task, samples: int, seed: int) -> np.ndarray:
     """Uniform +-1 inputs (samples, d)."""
     return 1 - 2 * np.random.default_rng(seed).integers(0, 2, (samples, task.bits), dtype=np.int8)
@@ -138,6 +114,3 @@ def bits_of(task: Task, samples: int, seed: int) -> np.ndarray:
 def tokens_of(tree, x: np.ndarray) -> np.ndarray:
     """Inputs and true nodes, in float64."""
     return census.complete(np.asarray(tree.children), x.astype(np.float64))
-
-
-# --- verdicts ---------------------------------------------------------------------------------------------------------

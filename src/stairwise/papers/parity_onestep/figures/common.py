@@ -1,25 +1,13 @@
-"""What the figures share: groups of records, dots for seeds with their median, and words for a config."""
+"""What the figures share: dots for seeds with their median, and words for a config."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS
+from stairwise.lab.contract.plots import colour
 
 FLOOR = 1e-7  # float32 errors below this are drawn here
-
-
-def grouped(records: Iterable[Any], by: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    """Records by a property, in the order of first appearance."""
-    groups: dict[Any, list[Any]] = {}
-    for record in records:
-        groups.setdefault(by(record), []).append(record)
-    return groups
-
-
-def colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
 
 
 def sizes(config: Any) -> str:

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, all_seeds, subplots
-from stairwise.papers.parity_onestep.figures.common import colour, grouped
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots
 
 
 def oracle(records: Sequence[Any]):

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
-from stairwise.papers.parity_onestep.figures.common import colour, count, grouped, sizes
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.papers.parity_onestep.figures.common import count, sizes
 
 LARGEST_MAP = 100  # columns of W that a heat map can show with its tree
 

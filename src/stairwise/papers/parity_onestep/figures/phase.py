@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLOURS, COLUMN, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, subplots
 from stairwise.papers.parity_onestep.boundary import boundary, success_map
 
 

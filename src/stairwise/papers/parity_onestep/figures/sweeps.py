@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
 from stairwise.papers.parity_onestep.boundary import curve
-from stairwise.papers.parity_onestep.figures.common import FLOOR, colour, count, dots, finals, grouped, sizes
+from stairwise.papers.parity_onestep.figures.common import FLOOR, count, dots, finals, sizes
 
 CURVATURE = 4.0  # c of the link poly4
 ERRORS = (("nodes sup", "largest over all nodes", "o"), ("root sup", "root", "s"))

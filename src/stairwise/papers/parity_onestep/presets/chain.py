@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Figure, Preset
+from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_onestep import figures
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Descent, Rate, Task
 from stairwise.papers.parity_onestep.presets.common import TREE, descent

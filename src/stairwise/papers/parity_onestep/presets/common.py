@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.parity_onestep import microscope, train
 from stairwise.papers.parity_onestep.config import Descent
 

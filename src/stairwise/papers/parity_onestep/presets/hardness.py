@@ -1,6 +1,6 @@
 """Hardness without chain of thought (Theorems 1 and 2)."""
 
-from stairwise.lab.contract import Experiment, Figure, Preset
+from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.parity_onestep import figures, hardness
 from stairwise.papers.parity_onestep.config import Hardness
 

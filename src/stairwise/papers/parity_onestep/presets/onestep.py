@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stairwise.lab.contract import Figure, Preset
+from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_onestep import figures
 from stairwise.papers.parity_onestep.config import Descent, Oracle, PaddedDescent, PaddedTask, Rate, Task
 from stairwise.papers.parity_onestep.presets.common import TREE, descent, half, logit, powers
@@ -82,14 +82,18 @@ PHASE = descent(
     {
         "quick": Preset(
             PaddedDescent(
-                task=PaddedTask(slots=128, leaves=64), samples=2**16, block=512, looks=powers(9, 16), test_inputs=500
+                task=PaddedTask(slots=128, leaves=64), samples=2**16, block=512, looks=powers(9, 16), test_examples=500
             ),
             {f"d={d}": half(d, 4) for d in (8, 16, 32, 64, 128)},
             seeds=10,
         ),
         "gpu": Preset(
             PaddedDescent(
-                task=PaddedTask(slots=1024, leaves=512), samples=2**18, block=512, looks=powers(9, 18), test_inputs=500
+                task=PaddedTask(slots=1024, leaves=512),
+                samples=2**18,
+                block=512,
+                looks=powers(9, 18),
+                test_examples=500,
             ),
             {f"d={d}": half(d, 4) for d in powers(3, 10)},
             seeds=20,
@@ -97,7 +101,11 @@ PHASE = descent(
         ),
         "paper": Preset(
             PaddedDescent(
-                task=PaddedTask(slots=1024, leaves=512), samples=2**21, block=512, looks=powers(9, 21), test_inputs=500
+                task=PaddedTask(slots=1024, leaves=512),
+                samples=2**21,
+                block=512,
+                looks=powers(9, 21),
+                test_examples=500,
             ),
             {f"d={d}": half(d, 12) for d in powers(3, 10)},
             seeds=20,

@@ -14,6 +14,11 @@ def forced_gradient(steepest: float, size: int) -> float:
     return 2 * steepest * math.sqrt(size - 1)
 
 
+def chain_derivative(steepest: float, gap: int, score: float) -> float:
+    """Proof of Lemma 6: |d x_a/d w[j, m]| <= 2 K^(gap+1) s_j, where a lies `gap` levels above m (0: a = m)."""
+    return 2 * steepest ** (gap + 1) * score
+
+
 def chained_gradient(steepest: float, levels: int) -> float:
     """Lemma 6 for k = 2^v: sqrt(4K^4/((K^2-2)(2K^2-1))) (2K^2)^(v/2), at every x, W and U."""
     return _chained(4 * steepest**4, steepest, levels)
@@ -108,17 +113,37 @@ def uninformative_chance(children: np.ndarray, bits: int, inputs: int) -> float:
     return float(-np.expm1(np.log1p(-min(bad, 1.0)) + unused * np.log1p(-alone)))
 
 
-# --- hardness: Theorem 2 ----------------------------------------------------------------------------------------------
+# --- hardness: Proposition 3, Theorems 1 and 2 ------------------------------------------------------------------------
+
+
+def full_rank_chance(bits: int, samples: int) -> float:
+    """The chance that n uniform vectors of F_2^d span it: the product of 1 - 2^-i over i = n-d+1..n."""
+    return math.prod(1 - 2.0**-i for i in range(samples - bits + 1, samples + 1))
+
+
+def orthogonal_variance(squared_norm: float, functions: int) -> float:
+    """Proposition 3: Var <= E||grad f||^2/|H| for the loss (1/2) E(h-f)^2 and |H| orthonormal h."""
+    return squared_norm / functions
 
 
 def overlap(bits: int, samples: int) -> float:
-    """delta = sqrt(4d/n), which no |<p, p'>_n| exceeds with probability 1 - |P|(|P|-1) e^(-2d)."""
+    """delta = sqrt(4d/n), which no |<p, p'>_n| exceeds but with the chance `overlap_chance`."""
     return math.sqrt(4 * bits / samples)
 
 
-def overlap_failure(bits: int, size: int) -> float:
-    parities = math.comb(bits, size)
-    return min(1.0, parities * (parities - 1) * math.exp(-2 * bits))
+def overlap_chance(parities: int, samples: int, delta: float) -> float:
+    """P(max |<p, p'>_n| >= delta) <= |P|(|P|-1) exp(-n delta^2/2)."""
+    return parities * (parities - 1) * math.exp(-samples * delta**2 / 2)
+
+
+def overlap_chance_of_half(bits: int) -> float:
+    """(2/e)^(2d), which bounds it at delta = sqrt(4d/n) for every k."""
+    return (2 / math.e) ** (2 * bits)
+
+
+def typical_overlap(samples: int) -> float:
+    """The root mean square of <p, p'>_n for p != p', which are means of n random signs."""
+    return samples**-0.5
 
 
 def gram_eigenvalue(bits: int, samples: int, parities: int) -> float:
@@ -126,9 +151,19 @@ def gram_eigenvalue(bits: int, samples: int, parities: int) -> float:
     return 2 * max(1.0, parities * overlap(bits, samples))
 
 
+def gershgorin(parities: int, largest_overlap: float) -> float:
+    """lambda_max(G_P) <= 1 + (|P|-1) max |<p, p'>_n|."""
+    return 1 + (parities - 1) * largest_overlap
+
+
 def gradient_variance(bits: int, samples: int, parities: int, largest: float) -> float:
     """Var_n <= 2 max(1/|P|, sqrt(4d/n)) sup ||grad f||^2."""
     return 2 * max(1 / parities, overlap(bits, samples)) * largest
+
+
+def revealed_chance(queries: int, variance: float, epsilon: float) -> float:
+    """1 - Pr(Q) <= T Var/eps^2: Chebyshev's inequality at every query."""
+    return queries * variance / epsilon**2
 
 
 class Hidden(NamedTuple):
@@ -141,6 +176,16 @@ class Hidden(NamedTuple):
 def hidden_losses(chance: float, mean_magnitude: float) -> Hidden:
     """E(p-f)^2 >= 2 - 1/Pr(Q) - 2 E_x|E_p p(x)|, and E_p sup|p-f| >= Pr(Q) when Q holds two parities."""
     return Hidden(2 - 1 / chance - 2 * mean_magnitude if chance > 0 else -math.inf, chance)
+
+
+def hidden_loss_exact(chance: float, parities: int) -> float:
+    """min over f of E_p[1_Q E_x(p-f)^2] = Pr(Q) - 1/|P|: the best f is the mean of Q, and parities are orthonormal."""
+    return chance - 1 / parities
+
+
+def loss_after(queries: float, variance: float, epsilon: float, mean_magnitude: float) -> float:
+    """Equation (5): E(p-f)^2 >= 1 - 2 T Var/eps^2 - 2 E_x|E_p p(x)|, where T Var/eps^2 <= 1/2."""
+    return 1 - 2 * queries * variance / epsilon**2 - 2 * mean_magnitude
 
 
 def zero_one_error(parities: int) -> float:
@@ -159,3 +204,15 @@ def cheap_share(parities: int, gain: float) -> float:
     The loss is 1 - 2<p,f> + ||f||^2, so <p,f> > (gain + ||f||^2)/2 there, and sum_p <p,f>^2 <= ||f||^2.
     """
     return min(1.0, 1 / (parities * gain))
+
+
+class Sandwich(NamedTuple):
+    """Bounds on ln C(d, k)."""
+
+    low: float
+    high: float
+
+
+def class_size(bits: int, size: int) -> Sandwich:
+    """k ln(d/k) <= ln C(d, k) <= k ln(ed/k)."""
+    return Sandwich(size * math.log(bits / size), size * (1 + math.log(bits / size)))

@@ -17,6 +17,20 @@ from stairwise.papers.parity_onestep.links import Link
 from stairwise.papers.parity_onestep.theory.links import Remainders, on
 
 
+def equation_6(
+    tokens: Float[np.ndarray, "samples visible"],
+    target: Float[np.ndarray, " samples"],
+    weights: Float[np.ndarray, " visible"],
+    link: Link,
+) -> Float[np.ndarray, " visible"]:
+    """dL/dw[j, m] = s_j <phi(z)-x_m, phi'(z), x_j-z>/n of one node at any weights w; s = softmax(w), z = s . x."""
+    s = np.exp(weights - weights.max())
+    s /= s.sum()
+    z = tokens @ s
+    A = (on(link.value, z) - target) * on(link.derivative, z)
+    return s * (A @ tokens - A @ z) / len(tokens)
+
+
 class Terms(NamedTuple):
     """Equations (7) to (10) for every visible token j."""
 
@@ -30,14 +44,24 @@ class Terms(NamedTuple):
         return self.seven + self.eight + self.nine + self.ten
 
 
-def terms(tokens: Float[np.ndarray, "samples visible"], target: Float[np.ndarray, " samples"], link: Link) -> Terms:
-    """The four terms of one node on a data set (the whole cube gives their population values)."""
+def terms(
+    tokens: Float[np.ndarray, "samples visible"],
+    target: Float[np.ndarray, " samples"],
+    link: Link,
+    density: Float[np.ndarray, " samples"] | None = None,
+) -> Terms:
+    """The four terms of one node on a data set; the whole cube gives their population values.
+
+    `density` weighs the samples, 1/n each unless it is given.
+    """
     samples, visible = tokens.shape
     z, c = tokens.mean(axis=1), link.curvature
     value, slope = on(link.value, z), on(link.derivative, z)
+    density = np.full(samples, 1 / samples) if density is None else density
 
     def contract(weights: np.ndarray) -> np.ndarray:
-        return (weights @ tokens - weights @ z) / (samples * visible)
+        weights = density * weights
+        return (weights @ tokens - weights @ z) / visible
 
     return Terms(
         contract(-target * 2 * c * z),

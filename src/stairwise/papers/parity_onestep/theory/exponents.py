@@ -6,35 +6,11 @@ With n = d^nu samples, ||grad f|| = d^nu1, an oracle of accuracy d^-nu2 and T = 
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 
 def samples_needed(gradient: Fraction, accuracy: Fraction, queries: Fraction, loss: Fraction) -> Fraction:
     """nu as Theorem 2 states it."""
     return 4 * gradient + 4 * accuracy + 2 * queries + 2 * loss + 1
-
-
-def queries_and_loss(samples: Fraction, gradient: Fraction, accuracy: Fraction) -> Fraction:
-    """nu3 + nu4 that n = d^nu leaves.
-
-    >>> queries_and_loss(Fraction(12), Fraction(1, 2), Fraction(17, 8))
-    Fraction(1, 4)
-    """
-    return (samples - 4 * gradient - 4 * accuracy - 1) / 2
-
-
-class Variance(NamedTuple):
-    """Powers of d: the variance, T times it, and T times it over the squared accuracy (which must be -nu4)."""
-
-    variance: Fraction
-    times_queries: Fraction
-    chance_revealed: Fraction
-
-
-def variance_powers(samples: Fraction, gradient: Fraction, accuracy: Fraction, queries: Fraction) -> Variance:
-    """From Var_n <= 2 sqrt(4d/n) sup ||grad f||^2; the proof prints the second one as the first."""
-    variance = 2 * gradient + Fraction(1, 2) - samples / 2
-    return Variance(variance, variance + queries, variance + queries + 2 * accuracy)
 
 
 def gradient_power_teacher_forcing() -> Fraction:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from stairwise.papers.parity_onestep.links import Link
 
 POINTS = 200_001  # of the grid on which suprema are taken
+NEAR_ONE = 1e-4  # as close as quotients by (1-t)^2 come to 1; closer they are lost to rounding
 
 
 def grid(link: Link) -> Float[np.ndarray, " points"]:
@@ -66,7 +67,7 @@ def remainders(link: Link) -> Remainders:
 def error_constant(link: Link) -> float:
     """The smallest C2 with |phi(z) - phi(z0)| <= C2 (z - z0)^2 for z0 in {0, +-1} and all z; it is max(c, c1)."""
     t = grid(link)
-    t = t[t < 1 - 1e-4]
+    t = t[t < 1 - NEAR_ONE]
     value = on(link.value, t)
     return float(max(np.max((value + 1) / t**2), np.max((1 - value) / (1 - t) ** 2)))
 

@@ -27,6 +27,14 @@ def child_attention(
     return Attention(own, others.sum(axis=0), logits[:, 0] - logits[:, 1])
 
 
+def child_scores(
+    leak: Float[np.ndarray, " nodes"], difference: Float[np.ndarray, " nodes"]
+) -> Float[np.ndarray, "nodes 2"]:
+    """The attention of two children whose logits differ by Delta: (1 +- tanh(Delta/2)) (1 - leak)/2."""
+    tilt = np.tanh(difference / 2)
+    return np.stack([1 + tilt, 1 - tilt], axis=1) * (1 - leak)[:, None] / 2
+
+
 def split_bound(attention: Attention) -> Float[np.ndarray, " nodes"]:
     """|s_c - 1/2| <= (|tanh(Delta/2)| + leak)/2 for both children, from the two logits and the leak alone."""
     return (np.abs(np.tanh(attention.difference / 2)) + attention.leak) / 2

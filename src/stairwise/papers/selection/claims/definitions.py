@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.lab.checks import identical
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_most, equal, row
 from stairwise.nn import encodings as nn
 from stairwise.papers.selection import task as tasks
 from stairwise.papers.selection.claims.laws import Exact, Law, sets_of
@@ -37,28 +36,32 @@ def mean_by_loop(tokens: np.ndarray, subset: np.ndarray) -> np.ndarray:
     return total / len(subset)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def-sts",
-    kind="definition",
-    says="STS_q(X, y) is the mean of the q tokens that y names (Definition 2.1)",
+    statement="Definition 2.1",
+    says=r"$\mathrm{STS}_q(X, y)$ is the mean of the $q$ tokens that $y$ names",
+    of=(tasks.SparseSelection.answer,),
     cases=(Sizes(), Sizes(Task(7, 3, 1)), Sizes(Task(5, 5, 3))),
+    seeds=3,
 )
-def the_answer_is_the_mean_of_the_named_tokens(config: Sizes, seed: int) -> Verdict:
+def the_answer_is_the_mean_of_the_named_tokens(config: Sizes, seed: int):
     selection, tokens, queries = sampled(config.task, seed)
     answer = jax.jit(selection.answer)(tasks.Selection(jnp.asarray(tokens), jnp.asarray(queries[0])))
-    return identical({"answer": (answer, mean_by_loop(tokens, queries[0]))})
+    yield equal("answer", answer, mean_by_loop(tokens, queries[0]))
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "def-qsa",
-    kind="definition",
-    says="qSA answers T queries on one sequence, each as STS_q does",
+    statement=("Definition A.4", "qSA"),
+    says=r"qSA answers $T$ queries on one sequence, each as $\mathrm{STS}_q$ does",
+    of=(tasks.SparseSelection.answers,),
     cases=(Sizes(), Sizes(Task(7, 3, 1))),
+    seeds=3,
 )
-def every_query_of_a_sequence_is_answered_alone(config: Sizes, seed: int) -> Verdict:
+def every_query_of_a_sequence_is_answered_alone(config: Sizes, seed: int):
     selection, tokens, queries = sampled(config.task, seed)
     answers = jax.jit(selection.answers)(jnp.asarray(tokens), jnp.asarray(queries))
-    return identical({"answers": (answers, [mean_by_loop(tokens, query) for query in queries])})
+    yield equal("answers", answers, [mean_by_loop(tokens, query) for query in queries])
 
 
 @dataclass(frozen=True)
@@ -78,50 +81,65 @@ class Joint(Config):
         )
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "appA2",
-    kind="identity",
-    says="for i.i.d. uniform queries the population loss of qSA is T times that of STS_q (Appendix A.2)",
+    statement="Appendix A.2",
+    says=r"for i.i.d. uniform queries the population loss of qSA is $T$ times that of $\mathrm{STS}_q$",
+    of=(population.output_averaged,),
     cases=(Joint(), Joint(Task(4, 2, 2))),
+    seeds=3,
 )
-def t_queries_cost_t_times_one(config: Joint, seed: int) -> Verdict:
+def t_queries_cost_t_times_one(config: Joint, seed: int):
     task = config.task
     rng = np.random.default_rng(seed)
     block, V = rng.standard_normal((task.length,) * 2), rng.standard_normal((task.width, task.width + task.length))
     model = population.position_model(block, V)
-    law = population.one_hot_law(task.length)
-    exact = Exact(task, law, 0.0)
-    per_query = np.asarray(jax.jit(jax.vmap(lambda query: exact.output_averaged(model, query)))(exact.space.examples))
+    exact = Exact(task, population.one_hot_law(task.length), 0.0)
+    # the expected square by its bias and variance, from attention in NumPy: it does not know the model
+    members, S = population.attentions(task, population.one_hot_law(task.length), block)
+    per_query = [_expected_loss(Y / task.sparsity, A, V, task.width) for Y, A in zip(members, S[0], strict=True)]
     tuples = np.indices([len(per_query)] * task.length).reshape(task.length, -1)
-    joint = per_query[tuples].sum(axis=0).mean()
-    return identical({"loss of qSA": (joint, task.length * exact.loss(model))})
+    joint = np.array(per_query)[tuples].sum(axis=0).mean()
+    yield equal("loss of qSA", task.length * exact.loss(model), joint)
 
 
-@LEDGER.theory(
+def _expected_loss(target: np.ndarray, S: np.ndarray, V: np.ndarray, width: int) -> float:
+    """(1/2) E||X^T target - V [X; I]^T S||^2 over Gaussian tokens X, whose entries are independent."""
+    tokens = np.kron(target, np.eye(width)) - np.kron(S, V[:, :width])
+    return float((tokens**2).sum() + ((V[:, width:] @ S) ** 2).sum()) / 2
+
+
+@LEDGER.exact(
     "def-onehot",
-    kind="definition",
-    says="one-hot encodings: E = I_T, and e_y = E_y (E_y^T E_y)^{-1} 1 is the sum of the named basis vectors",
+    statement="Definition 2.2",
+    says=r"one-hot encodings: $E = I_T$, and $e_y = E_y (E_y^\top E_y)^{-1} 1$ is the sum of the named basis vectors",
+    of=(nn.one_hot, nn.subset_encoding),
     cases=(Sizes(), Sizes(Task(12, 5, 1))),
+    seeds=3,
 )
-def a_one_hot_subset_is_the_sum_of_its_members(config: Sizes, seed: int) -> Verdict:
+def a_one_hot_subset_is_the_sum_of_its_members(config: Sizes, seed: int):
     task = config.task
     E = np.asarray(nn.one_hot(task.length), dtype=np.float64)
     subsets = encodings.draw_subsets(seed, 32, task.length, task.sparsity)
-    encode = jax.jit(jax.vmap(nn.subset_encoding, in_axes=(None, 0)))
-    encoded = encode(jnp.asarray(E), jnp.asarray(subsets))
-    sums = [E[subset].sum(axis=0) for subset in subsets]
-    return identical({"E": (E, np.eye(task.length)), "e_y": (encoded, sums)}, tolerance=1e-14)
+    encode = jax.jit(jax.vmap(nn.subset_encoding, in_axes=(None, 0, None)))
+    members = np.zeros((len(subsets), task.length))
+    np.put_along_axis(members, subsets, 1.0, axis=1)
+    yield equal("E", E, np.eye(task.length), 1e-14)
+    yield equal("e_y", encode(jnp.asarray(E), jnp.asarray(subsets), None), members, 1e-14)
+    padded, used = np.append(subsets, subsets[:, :1], axis=1), np.arange(task.sparsity + 1) < task.sparsity
+    yield equal("e_y with padding", encode(jnp.asarray(E), jnp.asarray(padded), jnp.asarray(used)), members, 1e-14)
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "def-nearorth",
-    kind="construction",
-    says="near-orthogonal encodings: entries +-1/sqrt(d_e), pairwise inner products at most the threshold",
+    statement="Definition 2.3",
+    says=r"near-orthogonal encodings: entries $\pm 1/\sqrt{d_e}$, pairwise inner products at most the threshold",
+    of=(nn.near_orthogonal,),
     cases=Codes(Task(200, 3, 5), 170, 0.35, encodings=1),
+    seeds=3,
 )
-def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int) -> Verdict:
+def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int):
     task, width = config.task, config.encoding_width
-    rows = []
     for scheme in ("offenders", "vector"):
         draw = jax.jit(nn.near_orthogonal, static_argnums=(1, 2, 4))
         drawn, rounds, above = draw(keys.role_key(seed, "encodings"), task.length, width, config.threshold, scheme)
@@ -131,31 +149,39 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int) -> Verdict:
             f" (task.length={task.length}, encoding_width={width}); it must be larger",
         )
         E = np.asarray(drawn, dtype=np.float64)
-        off_by = float(np.abs(np.abs(E) * np.sqrt(width) - 1).max())
-        rows.append({"scheme": scheme, "inner product": encodings.coherence(E), "entry": off_by, "rounds": int(rounds)})
+        yield at_most(f"largest |<e_i, e_j>|, {scheme}", encodings.coherence(E), config.threshold + 1e-6)
+        yield equal(f"|entry| sqrt(d_e), {scheme}", np.abs(E) * np.sqrt(width), np.ones_like(E), 1e-6)
+        yield row(scheme=scheme, rounds=int(rounds))
     chance = encodings.acceptance(task.length, width, config.threshold)
-    rows.append(
-        {"matrix accepted": chance.matrix, "last row accepted": chance.last_row, "draws a row": chance.draws_per_row}
-    )
-    inner, off_by = (max(row[name] for row in rows[:2]) for name in ("inner product", "entry"))
-    return Verdict.worst(
-        {
-            "largest |<e_i, e_j>|": Verdict.at_most(inner, config.threshold + 1e-6, details=tuple(rows)),
-            "|entry| sqrt(d_e) off 1 by": Verdict.at_most(off_by, 1e-6),
-        }
+    yield row(
+        {"matrix accepted": chance.matrix, "last row accepted": chance.last_row, "draws per row": chance.draws_per_row}
     )
 
 
-@LEDGER.theory(
+def _restricted(config: Law) -> bool:
+    return encodings.rip_certificate(config.threshold, config.task.sparsity) < 0.5
+
+
+@LEDGER.exact(
     "def2.5",
-    kind="definition",
-    says="averaging outputs over E before the square costs no more than averaging losses: L_in <= L_out",
-    cases=(Law(), Law(Task(10, 3, 2), encoding_width=24, encodings=16)),
+    statement=("Definition 2.5", "Definition E.1"),
+    says=r"the model averages outputs over $E$ with RIP: averaging losses instead adds half the variance of the output",
+    of=(population.output_averaged, population.loss_averaged),
+    hypotheses={"(q, delta)-RIP with delta < 1/2": _restricted},
+    cases=(
+        Law(Task(6, 2, 2), encoding_width=512, threshold=0.17, encodings=6),
+        Law(Task(5, 2, 1), encoding_width=256, threshold=0.17, encodings=12),
+        Law(),
+    ),
+    seeds=3,
 )
-def averaging_outputs_costs_less(config: Law, seed: int) -> Verdict:
-    law = sets_of(config, seed)
-    exact = Exact(config.task, law, config.query_token)
-    model = population.stochastic_model(config.task, config.width, config.value_scale, config.attention_scale)
+def averaging_losses_adds_the_variance(config: Law, seed: int):
+    task, law = config.task, sets_of(config, seed)
+    exact = Exact(task, law, config.query_token)
+    model = population.stochastic_model(task, config.width, config.value_scale, config.attention_scale)
     inside, outside = exact.loss(model), exact.loss(model, exact.loss_averaged)
-    row = {"L_in": inside, "L_out": outside, "sets of encodings": len(law)}
-    return Verdict.at_most(inside, outside * (1 + 1e-14), details=(row,))
+    _, S = population.attentions(task, law, config.attention_scale * np.eye(config.width))
+    # of X^T S alpha over Gaussian X: d alpha^2 times the variance of S over the law
+    variance = task.width * config.value_scale**2 * S.var(axis=0).sum(axis=1).mean()
+    yield equal("L_out - L_in", outside - inside, variance / 2, scale=outside)
+    yield row({"L_in": inside, "L_out": outside, "sets of encodings": len(law)})

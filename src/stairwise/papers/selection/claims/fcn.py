@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from stairwise.lab.checks import TOLERANCE, relative_error, under
-from stairwise.lab.config import Config, option, require
-from stairwise.lab.contract import Verdict
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import TOLERANCE, at_least, at_most, equal, hypothesis, row, vacuous_if
 from stairwise.measure import population as measure
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import enumerable, fits, room
@@ -42,43 +41,58 @@ def moment_of(task: Task) -> np.ndarray:
 SIZES = (Task(6, 2, 1), Task(6, 3, 1), Task(6, 1, 2), Task(8, 2, 2))
 
 
-@LEDGER.theory(
+def narrow(config: Net) -> bool:
+    return (config.first_width or 1) < config.task.length * config.task.width
+
+
+@LEDGER.bound(
     "thm3.5",
-    kind="bound",
-    says="no net with a first layer narrower than Td gets below (T-q)/(Tq(T-1))",
+    statement=("Theorem 3.5", "Theorem C.1"),
+    says=r"no net with a first layer narrower than $Td$ gets below $(T-q)/(Tq(T-1))$",
+    of=(fcn.lower_bound,),
+    hypotheses={"first layer narrower than T d": narrow},
     cases=tuple(Net(task) for task in SIZES),
     aliases=("thmC1",),
+    seeds=3,
 )
-def narrow_nets_stay_above_the_bound(config: Net, seed: int) -> Verdict:
+def narrow_nets_stay_above_the_bound(config: Net, seed: int):
     task, rng = config.task, np.random.default_rng(seed)
     inputs = task.length * task.width
     m = config.first_width or inputs - 1
     moment, bound = moment_of(task), fcn.lower_bound(task)
+    if task.sparsity == task.length:
+        yield vacuous_if(True, "with q = T the bound is zero")
+        return
     random = min(fcn.best_head_risk(rng.standard_normal((m, inputs)), moment, task.width) for _ in range(config.layers))
     coordinates = fcn.best_head_risk(np.eye(inputs)[:m], moment, task.width)
     # the best first layer of all leaves the smallest eigenvalues of the second moment
     eigenvalues = np.repeat(np.linalg.eigvalsh(moment), task.width)
     best = float(eigenvalues[: max(inputs - m, 0)].sum())
-    row = {"width": m, "best": best, "tokens dropped": coordinates, "least of the random ones": random}
-    violated = () if m < inputs else (f"first_width={m} must be below task.length*task.width={inputs}",)
-    if task.sparsity == task.length:
-        return Verdict("vacuous", best, bound, details=(row,), note="with q = T the bound is zero")
-    return under(violated, Verdict.at_least(min(best, random, coordinates), bound * (1 - TOLERANCE), details=(row,)))
+    yield at_least("risk of the best first layer", best, bound, rounding=TOLERANCE)
+    if m == inputs - 1:
+        yield equal("risk of the best first layer of width Td - 1", best, bound)
+    yield at_least("risk of random first layers", random, bound, rounding=TOLERANCE)
+    yield at_least("risk where tokens are dropped", coordinates, bound, rounding=TOLERANCE)
+    yield row(width=m)
 
 
-@LEDGER.theory(
+@LEDGER.exact(
     "fcn-exact",
-    kind="identity",
-    says="the infimum over first layers of width m and heads is (Td-m)(T-q)/(Tq(T-1)) for m >= d (and a form below)",
+    statement="ours: the infimum behind Theorem 3.5",
+    says=r"the infimum over first layers of width $m$ and heads is $(Td-m)(T-q)/(Tq(T-1))$ for $m \ge d$ (and a "
+    r"form below)",
+    of=(fcn.optimal_risk, fcn.optimal_first_layer),
+    free={"optimal_first_layer": "any rows that span the same space are optimal"},
     cases=tuple(Net(task, layers=4) for task in SIZES),
+    seeds=3,
 )
-def the_infimum_has_a_closed_form(config: Net, seed: int) -> Verdict:
+def the_infimum_has_a_closed_form(config: Net, seed: int):
     task, rng = config.task, np.random.default_rng(seed)
     inputs = task.length * task.width
     widths = [config.first_width] if config.first_width else range(inputs + 1)
     moment = moment_of(task)
     eigenvalues = np.repeat(np.linalg.eigvalsh(moment), task.width)
-    error, below, rows = 0.0, -np.inf, []
+    rows = []
     for m in widths:
         formula = fcn.optimal_risk(task.length, task.sparsity, task.width, m)
         attained = fcn.best_head_risk(fcn.optimal_first_layer(task, m), moment, task.width)
@@ -86,18 +100,14 @@ def the_infimum_has_a_closed_form(config: Net, seed: int) -> Verdict:
         random = min(
             fcn.best_head_risk(rng.standard_normal((m, inputs)), moment, task.width) for _ in range(config.layers)
         )
-        error = max(error, abs(attained - formula), abs(spectrum - formula))
-        below = max(below, formula - random)
-        rows.append({"width": m, "formula": formula, "optimal layer": attained, "random layer": random})
-    shifts = {shift: fcn.shifted_risk(shift) for shift in (1.0, 3.0, 6.0, 10.0)}
-    shifted = tuple({"T,q,d,width": "2,1,1,2", "shift by y": shift, "risk": risk} for shift, risk in shifts.items())
-    return Verdict.worst(
-        {
-            "error of the formula": Verdict.at_most(error, TOLERANCE, details=tuple(rows)),
-            "random layers below it by": Verdict.at_most(below, TOLERANCE),
-            "risk where y only shifts, far": Verdict.at_most(shifts[10.0], 1e-4, details=shifted),
-        }
-    )
+        rows.append((formula, attained, spectrum, random))
+        yield row({"width": m, "formula": formula, "optimal layer": attained, "random layer": random})
+    formula, attained, spectrum, random = np.array(rows).T
+    yield equal("risk of the optimal layer, every width", attained, formula)
+    yield equal("sum of the smallest eigenvalues, every width", spectrum, formula)
+    yield at_least("risk of random layers above the formula", random - formula, -TOLERANCE)
+    shifts = [fcn.shifted_risk(shift) for shift in (1.0, 3.0, 6.0, 10.0)]
+    yield at_most("risk at T=2, q=1, d=1, width 2, where y only shifts, far", shifts[-1], 1e-4)
 
 
 def pair_of(config: Net, seed: int):
@@ -113,46 +123,37 @@ def pair_of(config: Net, seed: int):
     pair = fcn.indistinguishable_pair(layer, task)
     inputs = [np.concatenate([tokens.reshape(-1), pair.subset + 1]) for tokens in (pair.tokens, pair.other)]
     difference = np.abs(layer @ (inputs[0] - inputs[1])) / (np.abs(layer) @ np.abs(inputs[0]))
-    widest = fcn.widest_fooled(task)
-    violated = () if m <= widest else (f"first_width={m} must be at most (T-q+1)d-1={widest}",)
-    return pair, float(difference.max()), violated
+    return pair, float(difference.max())
 
 
 WORST_CASES = (Net(Task(8, 2, 2)), Net(Task(6, 2, 1)), Net(Task(12, 4, 3)))
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "thmC2",
-    kind="construction",
-    says="width at most (T-q+1)d-1: two inputs look the same, their targets are 1/q apart, one is missed by 1/(2q)",
+    statement="Theorem C.2, as its proof gives it",
+    says=r"width at most $(T-q+1)d-1$: two inputs look the same, their targets are $1/q$ apart, one is missed by "
+    r"$1/(2q)$",
+    of=(fcn.indistinguishable_pair, fcn.widest_fooled),
+    hypotheses={
+        "first layer at most (T-q+1)d - 1 wide": lambda config: config.first_width <= fcn.widest_fooled(config.task)
+    },
     cases=WORST_CASES,
+    seeds=3,
 )
-def two_inputs_cannot_be_told_apart(config: Net, seed: int) -> Verdict:
-    pair, difference, violated = pair_of(config, seed)
-    verdicts = {
-        "norm of the error": Verdict.at_least(pair.gap / 2, (1 - TOLERANCE) / (2 * config.task.sparsity)),
-        "difference in the first layer": Verdict.at_most(difference, TOLERANCE),
-        "largest token": Verdict.at_most(float(np.linalg.norm(pair.tokens, axis=1).max()), 0.5 * (1 + TOLERANCE)),
-    }
-    return under(violated, Verdict.worst(verdicts))
-
-
-@LEDGER.theory(
-    "thmC2-printed",
-    kind="construction",
-    says="as printed: the squared error on that pair is at least 1/(2q)",
-    cases=Net(Task(8, 2, 2)),
-)
-def the_pair_does_not_give_the_squared_bound(config: Net, seed: int) -> Verdict:
-    pair, _, violated = pair_of(config, seed)
-    verdict = Verdict.at_least(
-        (pair.gap / 2) ** 2,
-        1 / (2 * config.task.sparsity),
-        otherwise="refuted",
-        note="a head that answers the midpoint misses both by 1/(2q), squared 1/(4q^2); the statement bounds no input,"
-        " so scaling the pair by sqrt(2q) makes it true, but its proof is for tokens of norm at most 1/2",
-    )
-    return under(violated, verdict)
+def two_inputs_cannot_be_told_apart(config: Net, seed: int):
+    pair, difference = pair_of(config, seed)
+    yield at_least("error of one of them", pair.gap / 2, 1 / (2 * config.task.sparsity), rounding=TOLERANCE)
+    yield at_most("difference in the first layer", difference, TOLERANCE)
+    yield at_most("largest token", np.linalg.norm(pair.tokens, axis=1), 0.5, rounding=TOLERANCE)
+    # inputs are unbounded in the theorem: scaled by sqrt(2q), the pair gives the printed squared error 1/(2q)
+    scale = np.sqrt(2 * config.task.sparsity)
+    squared = (scale * pair.gap / 2) ** 2
+    yield at_least("squared error, scaled", squared, 1 / (2 * config.task.sparsity), rounding=TOLERANCE)
+    # a random layer that is wider by one row takes no two such inputs for one
+    last = (config.task.length - config.task.sparsity + 1) * config.task.width
+    wider = np.random.default_rng(seed).standard_normal((fcn.widest_fooled(config.task) + 1, last))
+    yield equal("inputs of the last T-q+1 tokens that a wider layer sees", np.linalg.matrix_rank(wider), last)
 
 
 @dataclass(frozen=True)
@@ -170,39 +171,46 @@ class Construction(Config):
         fits(self.task, self.encoding_width)
 
 
-@LEDGER.theory(
+@LEDGER.bound(
     "thmC3",
-    kind="construction",
-    says="attention with W = a diag(0, I), V = [I 0], a = ceil(2 log(2T)/epsilon), is within epsilon on the unit ball",
+    statement="Theorem C.3",
+    says=r"attention with $W = a\,\mathrm{diag}(0, I)$, $V = [I\ 0]$, $a = \lceil 2\log(2T)/\varepsilon\rceil$, is "
+    r"within $\varepsilon$ on the unit ball",
+    of=(construction.scale_printed, construction.scale_sufficient, construction.attend),
+    hypotheses={"epsilon <= 1": lambda config: config.epsilon <= 1},
     cases=(Construction(), Construction(epsilon=0.1), Construction(Task(20, 2, 3), 128, 0.5)),
+    seeds=3,
 )
-def attention_selects_by_construction(config: Construction, seed: int) -> Verdict:
+def attention_selects_by_construction(config: Construction, seed: int):
     task, T, q = config.task, config.task.length, config.task.sparsity
     law = encodings.draw(seed, 1, T, config.encoding_width, config.threshold)
     subsets = encodings.draw_subsets(seed, config.subsets, T, q)
     overlaps = encodings.overlaps(law, subsets)[0]
     gamma = float(overlaps.max())
-    scales = construction.scale_printed(T, config.epsilon), construction.scale_sufficient(T, config.epsilon)
-    errors = [construction.worst_error(overlaps, q, scale) for scale in scales]
-    violated = () if gamma <= 0.5 else (f"<e_i, e_y> reaches {gamma:.3g} off y and must be at most 1/2",)
-    if config.epsilon > 1:
-        violated += (f"epsilon={config.epsilon:g} must be at most 1",)
-    row = {
-        "gamma": gamma,
-        "scale printed": scales[0],
-        "scale that is enough": scales[1],
-        "error there": errors[1],
-        "bound": construction.error_bound(T, q, scales[0], gamma),
-    }
-    verdicts = {
-        "error at the printed scale": Verdict.at_most(errors[0], config.epsilon, details=(row,)),
-        "error at 2 log(2T/epsilon)": Verdict.at_most(errors[1], config.epsilon),
-        "construction against the model": Verdict.at_most(_against_model(task, law[0], subsets[0], seed), TOLERANCE),
-    }
-    return under(violated, Verdict.worst(verdicts))
+    yield hypothesis("<e_i, e_y> <= 1/2 off y", gamma <= 0.5)
+    printed, sufficient = (
+        construction.scale_printed(T, config.epsilon),
+        construction.scale_sufficient(T, config.epsilon),
+    )
+    yield at_most("error at the printed scale", construction.worst_error(overlaps, q, printed), config.epsilon)
+    yield at_most("error at 2 log(2T/epsilon)", construction.worst_error(overlaps, q, sufficient), config.epsilon)
+    # were every overlap 1/2, the sufficient scale leaves about epsilon / q
+    half = np.full((1, T - q), 0.5)
+    yield at_most("error at overlaps 1/2", construction.worst_error(half, q, sufficient), config.epsilon)
+    yield at_least("error at overlaps 1/2", construction.worst_error(half, q, sufficient), config.epsilon / (4 * q))
+    # at epsilon = 1 the printed scale is no larger than it has to be
+    one = construction.scale_printed(T, 1.0)
+    yield at_most("error at overlaps 1/2 and the printed scale of 1", construction.worst_error(half, q, one), 1.0)
+    yield at_least(
+        "error at overlaps 1/2 and the printed scale of 1", construction.worst_error(half, q, one), 1 / (4 * q)
+    )
+    yield at_most("epsilon times the printed scale, off that of 1 by", abs(config.epsilon * printed - one), 1.0)
+    output, by_model = _against_model(task, law[0], subsets[0], seed)
+    yield equal("output of the construction", output, by_model)
+    yield row({"gamma": gamma, "scale printed": printed, "scale that is enough": sufficient})
 
 
-def _against_model(task: Task, E: np.ndarray, subset: np.ndarray, seed: int, scale: float = 3.0) -> float:
+def _against_model(task: Task, E: np.ndarray, subset: np.ndarray, seed: int, scale: float = 3.0):
     """The construction of width d + 2 d_e, written out, against eq. (2) with W = scale diag(0, I) and V = [I 0]."""
     tokens = np.random.default_rng(seed).standard_normal((task.length, task.width))
     tokens = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
@@ -210,4 +218,4 @@ def _against_model(task: Task, E: np.ndarray, subset: np.ndarray, seed: int, sca
     model = population.stochastic_model(task, E.shape[1], 1.0, scale)
     query = np.concatenate([np.zeros(task.width), e_y])
     output = jax.jit(lambda tokens, E, query: model(tokens, E, query))(tokens, E, query)
-    return relative_error(construction.attend(tokens, E, e_y, scale), output)
+    return construction.attend(tokens, E, e_y, scale), output

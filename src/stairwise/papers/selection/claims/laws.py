@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.checks import TOLERANCE
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.measure import population as measure
 from stairwise.papers.selection.claims.sizes import enumerable, fits, room
 from stairwise.papers.selection.config import Task
@@ -100,33 +99,12 @@ class Exact:
             model = type(model)(W=model.W - rate * W, V=model.V - rate * V)
         return model
 
-    def unstable(self, start: Any, end: Any, rate: float, steps: int) -> tuple[str, ...]:
-        """Named as a hypothesis where descent from `start` to `end` magnifies rounding to more than TOLERANCE.
 
-        How much it magnifies is measured: the start is moved by 1e-8, in every entry and at random.
-        """
-        rng = np.random.default_rng(0)
-        moved = type(start)(*(entry + 1e-8 * rng.choice([-1.0, 1.0], entry.shape) for entry in (start.W, start.V)))
-        other = self.descend(moved, rate, steps)
-        by = 1e8 * max(float(np.abs(np.asarray(a - b)).max()) for a, b in ((other.W, end.W), (other.V, end.V)))
-        largest = TOLERANCE / (steps * np.finfo(float).eps)
-        if by <= largest:
-            return ()
-        by = by if math.isfinite(by) else math.inf  # it diverges
-        return (
-            f"learning_rate={rate:g} magnifies rounding by {by:.2g} in {steps} steps, which must be at most"
-            f" {largest:.2g} (a smaller query_token may help too)",
-        )
+def gradient_scales(task: Task, alpha: float, query: float) -> tuple[float, float]:
+    """What errors of grad W and grad V on a family are relative to at least, for z_query of norm `query`.
 
-
-def floored(computed: Any, formula: Any, terms: float) -> tuple[np.ndarray, np.ndarray]:
-    """A pair to compare, relative to `terms` / 1000 at least: a small sum keeps the rounding of its large terms.
-
-    TOLERANCE times that is about 4 units of rounding of `terms`.
+    A thousandth of the terms that cancel: a small sum keeps the rounding of its large terms, and 1e-12 times this is
+    about 4 units of rounding of theirs.
     """
-    return np.append(computed, terms / 1000), np.append(formula, terms / 1000)
-
-
-def gradient_terms(task: Task, alpha: float, query: float) -> tuple[float, float]:
-    """The size of the terms that cancel in grad W and grad V on a family, for z_query of norm `query`."""
-    return task.width * abs(alpha) * (1 / task.sparsity + abs(alpha)) * query, 1 + abs(alpha)
+    terms = task.width * abs(alpha) * (1 / task.sparsity + abs(alpha)) * query, 1 + abs(alpha)
+    return terms[0] / 1000, terms[1] / 1000

@@ -1,5 +1,5 @@
 """The list that every claim of the paper is entered in."""
 
-from stairwise.lab.contract import Ledger
+from stairwise.lab.contract.claims import Ledger
 
 LEDGER = Ledger()

@@ -1,10 +1,12 @@
-"""What the claims share: the sizes they take, the hypotheses of the theorems, and how two arrays are compared."""
+"""What the claims share: the sizes they take, and the hypotheses of the theorems."""
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from stairwise.lab.config import Config, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.selection.config import Task
+from stairwise.papers.selection.theory import encodings
 
 LARGEST_SUBSETS = 200_000
 
@@ -54,6 +56,7 @@ class Training(Config):
 
     task: Task = option(Task(20, 2, 5), "sizes of the task")
     accuracy: float = option(0.5, "epsilon over the largest that the theorem allows, dT/(100 (T-q) q)", low=1e-9)
+    step: float = option(1.0, "eta over the largest that the theorem allows, 1/(20 d^2)", above=0.0, high=100.0)
 
     def check(self) -> None:
         room(self.task)
@@ -98,20 +101,22 @@ def enumerable(task: Task, limit: int = LARGEST_SUBSETS) -> None:
     )
 
 
-def theorem_hypotheses(task: Task, **more: tuple[float, float]) -> tuple[str, ...]:
-    """What Theorems 3.1 and 3.3 ask of the sizes and these sizes do not meet; `more` gives (value, largest) by name."""
-    T, q = task.length, task.sparsity
-    violated = []
-    if q < 2:
-        violated.append(f"task.sparsity={q} must be at least 2")
-    if not q < T / 4:
-        violated.append(f"task.sparsity={q} must be below task.length/4={T / 4:g}")
-    for name, (value, largest) in more.items():
-        if value > largest:
-            violated.append(f"{name}={value:g} must be at most {largest:g}")
-    return tuple(violated)
+def theorem_3_1(config: Any) -> dict[str, bool]:
+    """What Theorem 3.1 asks of the sizes, and of the accuracy where they have one."""
+    T, q = config.task.length, config.task.sparsity
+    met = {"q >= 2": q >= 2, "q < T/4": q < T / 4}
+    if hasattr(config, "accuracy"):
+        met["epsilon < dT/(100 (T-q) q)"] = config.accuracy < 1
+    if hasattr(config, "step"):
+        met["eta at most the largest of the theorem"] = config.step <= 1
+    return met
 
 
-def accuracy_hypothesis(accuracy: float) -> tuple[str, ...]:
-    """epsilon must lie below the theorem's largest."""
-    return () if accuracy < 1 else (f"accuracy={accuracy:g} must be below 1",)
+def theorem_3_3(config: Any) -> dict[str, bool]:
+    """What Theorem 3.3 asks: delta is certified by the threshold on inner products."""
+    task = config.task
+    delta = encodings.rip_certificate(config.threshold, task.sparsity)
+    return theorem_3_1(config) | {
+        "(q, delta)-RIP with delta < 1/10": delta < 0.1,
+        "d_e <= T d (in the proof)": config.encoding_width <= task.length * task.width,
+    }

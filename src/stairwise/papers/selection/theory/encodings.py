@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from stairwise.lab.config import ConfigError, require
+from stairwise.config import ConfigError, require
 from stairwise.papers.selection.acceptance import pair_fails
 
 LARGEST_ENUMERATION = 2_000_000
@@ -113,6 +113,11 @@ def rip_certificate(mu: float, sparsity: int) -> float:
     return math.sqrt(2) * sparsity * mu
 
 
+def rip_scale(length: int, sparsity: int, width: int) -> float:
+    """sqrt(q log T/d_e): the order of delta that random signs have with positive probability (Lemma A.2)."""
+    return math.sqrt(sparsity * math.log(length) / width)
+
+
 def rip_floor(encodings: Encodings, sparsity: int) -> float:
     """A lower bound on delta at any size: |A| = 1 against the 2q positions that it is closest to."""
     gram = np.sort(_off_diagonal(encodings @ encodings.T) ** 2, axis=1)
@@ -125,20 +130,25 @@ def rip_floor(encodings: Encodings, sparsity: int) -> float:
 def subset_encodings(law: Law, subsets: Subsets) -> Float[np.ndarray, "encodings subsets width"]:
     """e_y = E_y (E_y^T E_y)^{-1} 1 of every subset under every set of encodings."""
     rows = law[:, subsets]
-    ones = np.ones((*rows.shape[:3], 1))
+    return (rows * _coefficients(rows @ rows.swapaxes(-1, -2), law.shape[2])).sum(axis=2)
+
+
+def _coefficients(gram: Float[np.ndarray, "encodings subsets q q"], width: int) -> np.ndarray:
+    """(E_y^T E_y)^{-1} 1, as columns."""
     try:
-        coefficients = np.linalg.solve(rows @ rows.swapaxes(-1, -2), ones)
+        return np.linalg.solve(gram, np.ones((*gram.shape[:3], 1)))
     except np.linalg.LinAlgError:
         raise ConfigError(
-            f"encoding_width={law.shape[2]} drew dependent encodings for task.sparsity={subsets.shape[1]};"
+            f"encoding_width={width} drew dependent encodings for task.sparsity={gram.shape[-1]};"
             " it must be larger, or the threshold smaller"
         ) from None
-    return (rows * coefficients).sum(axis=2)
 
 
 def overlaps(law: Law, subsets: Subsets) -> Float[np.ndarray, "encodings subsets others"]:
-    """<e_i, e_y> at the T-q positions that y does not name (it is 1 at the others)."""
-    products = np.einsum("ntw,nsw->nst", law, subset_encodings(law, subsets))
+    """<e_i, e_y> at the T-q positions that y does not name (it is 1 at the others), from products of encodings."""
+    gram = law @ law.swapaxes(-1, -2)
+    named = gram[:, subsets[:, :, None], subsets[:, None]]
+    products = (gram[:, subsets] * _coefficients(named, law.shape[2])).sum(axis=2)
     outside = np.stack([np.setdiff1d(np.arange(law.shape[1]), subset) for subset in subsets])
     return np.take_along_axis(products, outside[None], axis=2)
 

@@ -4,8 +4,6 @@ Encodings are orthonormal here. Training lets alpha follow alpha* of its own len
 the other sizes is u2 ~ r u1 with r = q1 (T2-q2)/(q2 (T1-q1)): their difference is what costs at another length.
 """
 
-import math
-
 from stairwise.papers.selection.config import Task
 from stairwise.papers.selection.theory.onehot import slack
 
@@ -44,11 +42,6 @@ def explicit_bound(trained: Task, tested: Task, epsilon: float) -> float:
     return leading_term(trained, tested, epsilon) + _other_terms(trained, tested, epsilon)
 
 
-def explicit_bound_printed(trained: Task, tested: Task, epsilon: float) -> float:
-    """The same with the first term as printed."""
-    return leading_term_printed(trained, tested) + _other_terms(trained, tested, epsilon)
-
-
 def leading_term(trained: Task, tested: Task, epsilon: float) -> float:
     """T2 (T2-q2) q1^3 epsilon/(2 q2^3 T1 (T1-q1))."""
     return leading_term_printed(trained, tested) * epsilon / tested.sparsity
@@ -73,8 +66,3 @@ def _other_terms(trained: Task, tested: Task, epsilon: float) -> float:
     upper = 32 * q1 * (T1 - q1) / (25 * q2 * T1)
     spread = 3 * (T2 - q2) * q1**3 / (2 * q2**2 * T1 * (T1 - q1))
     return epsilon * (lower + upper + spread)
-
-
-def seen_queries(trained: Task, tested: Task) -> float:
-    """C(T1, q)/C(T2, q): the share of test queries that name only positions of the training length."""
-    return math.comb(trained.length, tested.sparsity) / math.comb(tested.length, tested.sparsity)

@@ -107,7 +107,7 @@ def descend(task: Task, learning_rate: float, steps: int) -> Trajectory:
         value, attention = _slopes(T, q, d, alpha, C, exp)
         alpha, C = alpha + learning_rate * value, C + learning_rate * attention
         alphas[step], Cs[step] = alpha, C
-    return Trajectory(np.arange(steps + 1, dtype=np.float64), alphas, Cs)
+    return Trajectory(np.arange(len(Cs), dtype=np.float64), alphas, Cs)
 
 
 def steps_to_loss(task: Task, learning_rate: float, epsilon: float, limit: int) -> int:
@@ -201,6 +201,11 @@ def convergence_time(task: Task, epsilon: float) -> float:
 def sharp_time(task: Task, epsilon: float) -> float:
     """(T-1)/(4 epsilon): the time that the late law L ~ (T-1)/(4 eta t) needs, whatever d and q."""
     return (task.length - 1) / (4 * epsilon)
+
+
+def late_leak(task: Task, time: float) -> float:
+    """sqrt((T-q)(T-1)/(2 d t)): 1 - q s at a late time, from L ~ (T-1)/(4t) and L ~ (d/2) u^2/(T-q)."""
+    return math.sqrt((task.length - task.sparsity) * (task.length - 1) / (2 * task.width * time))
 
 
 def inverse_loss_slope(task: Task, alpha: Number, C: Number) -> Number:

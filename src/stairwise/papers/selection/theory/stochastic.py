@@ -211,6 +211,19 @@ def time_to_loss(task: Task, encoding_width: int, overlaps: Overlaps, epsilon: f
     )
 
 
+def steps_to_loss(
+    task: Task, encoding_width: int, overlaps: Overlaps, learning_rate: float, epsilon: float, limit: int
+) -> int:
+    """How many steps of gradient descent on L_in it takes to a loss of at most epsilon; limit + 1 when more."""
+    alpha = C = 0.0
+    for step in range(limit + 1):
+        if output_averaged_loss(task, overlaps, alpha, C) <= epsilon:
+            return step
+        value, attention = output_averaged_slopes(task, encoding_width, overlaps, alpha, C)
+        alpha, C = alpha + learning_rate * value, C + learning_rate * attention
+    return limit + 1
+
+
 def descend(
     task: Task,
     encoding_width: int,
@@ -228,7 +241,7 @@ def descend(
             break
         slope = slopes(task, encoding_width, overlaps, float(alpha), float(C))
         states[step + 1] = states[step] + learning_rate * np.array(slope)
-    return Trajectory(np.arange(steps + 1, dtype=np.float64), states[:, 0], states[:, 1])
+    return Trajectory(np.arange(len(states), dtype=np.float64), states[:, 0], states[:, 1])
 
 
 # --- the statements of Theorem 3.3 and its proof ----------------------------------------------------------------------
@@ -249,6 +262,11 @@ def convergence_time(task: Task, epsilon: float, delta: float) -> float:
     return task.length ** ((2 - 2 * delta) / (1 - 3 * delta)) + onehot.convergence_time(task, epsilon)
 
 
+def convergence_time_with_logarithm(task: Task, epsilon: float, delta: float) -> float:
+    """The same times log(T/x): what the O-tilde of Theorem E.6 is read as where a statement is about that time."""
+    return convergence_time(task, epsilon, delta) * float(np.log(task.length / slack(task, epsilon)))
+
+
 def convergence_time_printed(task: Task, epsilon: float, delta: float) -> float:
     """T^{2-2 delta} + T^2 d/epsilon, as Theorem 3.3 prints it."""
     return task.length ** (2 - 2 * delta) + onehot.convergence_time(task, epsilon)
@@ -263,6 +281,16 @@ def sandwich(task: Task, C: float, gamma: float) -> tuple[float, float]:
     """Lemma E.15: 1/(q + (T-q) e^{-(1-gamma) C}) <= s <= 1/(q + (T-q) e^{-(1+gamma) C}) for C >= 0, gamma = max |g|."""
     low, high = onehot.named_attention(task, (1 - gamma) * C), onehot.named_attention(task, (1 + gamma) * C)
     return float(low), float(high)
+
+
+def leak_bounds(task: Task, C: float, gamma: float) -> tuple[float, float]:
+    """The least and the largest 1 - q s that Lemma E.15 allows at overlaps of at most gamma."""
+    return float(onehot.leak(task, (1 + gamma) * C)), float(onehot.leak(task, (1 - gamma) * C))
+
+
+def largest_leak_printed(task: Task, C: float, delta: float) -> float:
+    """1 - q s at Lemma E.15's printed lower end of s, 1/(q + (T-q) exp(-C (1-3 delta)/(1-2 delta)))."""
+    return float(onehot.leak(task, (1 - 3 * delta) / (1 - 2 * delta) * C))
 
 
 def attention_threshold(task: Task, epsilon: float, gamma: float) -> float:
@@ -284,8 +312,3 @@ def alpha_interval(task: Task, epsilon: float) -> tuple[float, float]:
 def ih2_ceiling(task: Task, encoding_width: int, s: onehot.Number) -> onehot.Number:
     """The largest alpha that (IH2) allows at average attention s."""
     return ceiling(task, s, share_stochastic(task, encoding_width))
-
-
-def late_slope(encoding_width: int) -> float:
-    """4/d_e: the leading-order slope of 1/L in eta t, were all overlaps zero."""
-    return 4 / encoding_width

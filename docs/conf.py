@@ -1,0 +1,29 @@
+"""Sphinx's settings. The pages are not in this folder: docs_site/write.py writes them, see `make docs`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "Stairwise"
+author = "The Stairwise developers"
+extensions = ["myst_parser", "docs_site.mathematics"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_dmath_double_inline = True
+myst_heading_anchors = 4
+html_math_renderer = "mathml"
+highlight_language = "text"
+smartquotes = False  # pages say what the files say
+html_theme = "furo"
+html_title = "Stairwise"
+html_favicon = "assets/stairs.svg"
+html_static_path = ["assets"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which a browser refuses from disk
+html_theme_options = {
+    "footer_icons": [],
+    "light_css_variables": {"font-stack": "system-ui, sans-serif"},
+}
+suppress_warnings = ["misc.highlighting_failure"]

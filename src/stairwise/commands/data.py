@@ -1,0 +1,130 @@
+"""`stairwise data`: the tasks, and files of their examples."""
+
+import argparse
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.padding import Padding
+
+from stairwise.commands import flags
+from stairwise.config import Config, ConfigError, leaves
+from stairwise.lab import registry
+from stairwise.lab.contract.sources import TaskSource
+from stairwise.lab.data import formats
+from stairwise.lab.data.request import DataRequest
+from stairwise.lab.progress import Silent, for_terminal
+from stairwise.lab.worker import in_worker
+from stairwise.terminal import cells, heading, new_table, open_console, print_json
+
+ASKED = ("task", "n", "seed", "split", "cot", "format", "out", "from_header")  # what a file of `data` depends on
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    flags.add_json(command)
+    command.add_argument("task", nargs="?", metavar="TASK", help="one of --list")
+    command.add_argument("--list", action="store_true", help="the tasks and their options")
+    command.add_argument("-n", action=flags.Whole, metavar="N", help="how many examples, all different")
+    command.add_argument("--format", help="jsonl, parquet, npz or tokens (default: jsonl)")
+    command.add_argument("-o", "--out", metavar="FILE", help="file to write (default: standard output)")
+    command.add_argument("--split", help="train, val or test: disjoint for any seeds (default: train)")
+    command.add_argument("--from-header", metavar="FILE", help="make the file again that this one's header describes")
+    flags.add_questions(command)
+
+
+def configs_of(options) -> dict[str, Config] | None:
+    if options.list or options.from_header or not options.task:
+        return None
+    return {options.task: registry.task(options.task).Config()}
+
+
+def act(options, fields) -> int:
+    """List the tasks, or write a file of one."""
+    if options.list:
+        if fields or any(getattr(options, name) is not None for name in ASKED):
+            raise ConfigError("--list shows every task: name none, and no options")
+        return _list(options.json)
+    if options.json:
+        raise ConfigError("--json goes with --list; the examples themselves are --format jsonl")
+    request, format = _from_header(options, fields) if options.from_header else _asked(options, fields)
+    out = Path(options.out) if options.out else None
+    in_worker(lambda stop: _write(request, format, out, stop))
+    return 0
+
+
+def _asked(options: Any, fields: Mapping[str, str]) -> tuple[DataRequest, str]:
+    if not options.task:
+        raise ConfigError("data needs a TASK (stairwise data --list shows them)")
+    if options.n is None:
+        raise ConfigError("data needs to know how many examples: -n 1000")
+    seed, split = options.seed or 0, "train" if options.split is None else options.split
+    more = {"seed": seed, "split": split, "cot": options.cot is not False}
+    request = DataRequest.of(options.task, fields, options.n, **more)
+    return request, _format(options.format or "jsonl")
+
+
+def _from_header(options: Any, fields: Mapping[str, str]) -> tuple[DataRequest, str]:
+    if fields or any(getattr(options, name) is not None for name in ("task", "n", "seed", "split", "cot")):
+        raise ConfigError("--from-header takes the task and all its options from the file: name only -o and --format")
+    header = formats.read_header(Path(options.from_header))
+    return DataRequest.from_header(header), _format(options.format or header["format"])
+
+
+def _format(name: str) -> str:
+    if name not in formats.WRITERS:
+        raise ConfigError(f"format={name} must be one of {', '.join(formats.WRITERS)}")
+    return name
+
+
+def _write(request: DataRequest, format: str, out: Path | None, stop: threading.Event) -> None:
+    progress = Silent() if out is None and sys.stdout.isatty() else for_terminal()  # not among the records
+    progress.begin(f"data {request.task.id}", 1, 0)
+
+    def tell(done: int) -> None:
+        if stop.is_set():
+            raise InterruptedError("stopped")
+        progress.ticks("examples", done, request.n, {})
+
+    try:
+        formats.write(request, format, out, tell)
+        progress.finished("examples", "written")
+    finally:
+        progress.end()
+
+
+def _list(as_json: bool) -> int:
+    tasks = [task for paper in registry.papers() for task in paper.tasks]
+    if as_json:
+        print_json({"tasks": [_described(task) for task in tasks], "formats": list(formats.WRITERS)})
+        return 0
+    console = open_console()
+    for task in tasks:
+        heading(console, task.id, f"{task.says} ({task.paper})")
+        table = new_table("option", "default", "what it is", wrap=("default", "what it is"))
+        for one in _described(task)["options"]:
+            limits = f" ({one['valid']})" if one["valid"] else ""
+            table.add_row(*cells([f"--{one['name']}", one["default"], one["help"] + limits]))
+        console.print(Padding.indent(table, 2))
+        console.print()
+    return 0
+
+
+def _described(task: TaskSource) -> dict[str, Any]:
+    fields = leaves(task.Config())
+    return {
+        "id": task.id,
+        "paper": task.paper,
+        "says": task.says,
+        "difficulty": task.difficulty,
+        "options": [
+            {
+                "name": field.path,
+                "default": ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default,
+                "help": field.metadata["help"],
+                "valid": field.range or ", ".join(field.metadata["choices"]),
+            }
+            for field in fields
+        ],
+    }

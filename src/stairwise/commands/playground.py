@@ -1,0 +1,25 @@
+"""`stairwise playground`: serves the machines that train in the browser, or writes their folder."""
+
+import argparse
+from pathlib import Path
+
+from stairwise import playground
+from stairwise.commands import flags
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--out", metavar="FOLDER", help="write the static folder, which any web server or a double-click serves"
+    )
+    command.add_argument(
+        "--port", action=flags.Whole, default=8001, help="port to serve on; 0 = any free one (default: 8001)"
+    )
+    command.add_argument("--no-open", dest="open", action="store_false", help="do not open the browser")
+
+
+def act(options, fields) -> int:
+    if options.out is not None:
+        print(playground.write(Path(options.out)))
+    else:
+        playground.serve(options.port, show=options.open)
+    return 0

@@ -1,0 +1,41 @@
+"""`stairwise report`: builds the site of the store, then shows it or serves it where that was asked for."""
+
+import argparse
+from pathlib import Path
+
+from stairwise.commands import flags
+from stairwise.lab.progress import for_terminal
+from stairwise.lab.serve import address, server
+from stairwise.lab.store.store import Store
+from stairwise.report.site.build import build
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    flags.add_published(command)
+    command.add_argument("--out", default="report", help="folder to write to (default: report)")
+    command.add_argument("--open", action="store_true", help="open it in the browser")
+    command.add_argument("--serve", action="store_true", help="serve it to this machine's browsers until stopped")
+    command.add_argument(
+        "--port", action=flags.Whole, default=8000, help="port of --serve; 0 = any free one (default: 8000)"
+    )
+
+
+def act(options, fields) -> int:
+    """With --serve it goes on until it is interrupted."""
+    out = Path(options.out)
+    store = Store.open(options.store, create=False)
+    # a port that cannot be used is refused before anything is built
+    serving = server(out, options.port) if options.serve else None
+    page = build(store, out, progress=for_terminal())
+    print(page, flush=True)
+    where = page.resolve().as_uri() if serving is None else address(serving)
+    if serving is not None:
+        print(f"serving it at {where} (this machine only); Ctrl-C stops", flush=True)
+    if options.open:
+        import webbrowser
+
+        webbrowser.open(where)
+    if serving is not None:
+        with serving:
+            serving.serve_forever()
+    return 0

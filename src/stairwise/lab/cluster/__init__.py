@@ -1,0 +1,1 @@
+"""The same trials on other processes and machines: Dask, SLURM."""

@@ -1,0 +1,1 @@
+"""What an author writes: paper, experiment, claim, verdict, figure style. `stairwise.paper` is its one door."""

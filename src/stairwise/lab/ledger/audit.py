@@ -1,0 +1,328 @@
+"""Audit: break the formulas that a claim is `of`, one thing at a time, and see whether the claim notices.
+
+Each mutant is tried in a process of its own, forked from one that has imported everything and has started no device:
+patching in one process would leave survivors in the caches of compiled functions.
+
+killed      a compared value has changed the status of a case
+survived    no status has changed, though the function gives other values
+masked      a status has changed to one that nobody looks at (outside, vacuous, skipped)
+invalid     it raised, took too long, or gave something that is not a number: says nothing
+equivalent  the function gives the same values to 1e-12, at the sizes of the ledger and at five others
+"""
+
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from stairwise.config import Config, ConfigError, leaves, update
+from stairwise.lab import registry
+from stairwise.lab.contract.claims import STRENGTHS, Claim
+from stairwise.lab.ledger.mutants import Mutant, functions_of, mutants, put_in_place
+from stairwise.lab.ledger.verify import seeds_of
+from stairwise.lab.progress import Silent
+from stairwise.lab.run.execute import prepare_jax
+from stairwise.lab.run.forks import Forks
+from stairwise.lab.store import provenance
+from stairwise.lab.store.files import replace_file
+
+OUTCOMES = ("killed", "survived", "masked", "invalid", "equivalent")
+UNSEEN = ("outside", "vacuous", "skipped")
+SAME = 1e-12
+OTHER_CASES = 5  # at which a survivor that changes nothing is looked at again
+LONGEST, PATIENCE = 120.0, 20.0  # seconds for one mutant, beyond ten times what the claim takes
+# which mutants a claim of each strength has to kill, and what share of them
+BARS: Mapping[str, tuple[float, tuple[str, ...]]] = {
+    "exact": (0.95, ("sign", "factor", "exponent", "term", "index", "inequality", "step")),
+    "rate": (0.90, ("exponent", "sign", "term")),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one mutant did to one claim."""
+
+    paper: str
+    claim: str
+    strength: str
+    operator: str
+    place: str
+    line: int
+    before: str
+    after: str
+    outcome: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.paper}/{self.claim}: {self.place} line {self.line}: {self.before}  ->  {self.after}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a claim says: the status of every case, every compared value, and why it says nothing if it does not."""
+
+    statuses: tuple[str, ...]
+    values: tuple[float, ...]
+    broken: str
+    seconds: float
+
+
+def audit(
+    claims: Sequence[Claim],
+    *,
+    minutes: float = 10.0,
+    jobs: int = 1,
+    sample: int | None = None,
+    seed: int = 0,
+    cache: Path | None = None,
+    progress: Silent | None = None,
+) -> Iterator[Trial]:
+    """Try the mutants of claims in an order drawn from `seed`, until the time is over.
+
+    `sample` is how many mutants at most. What `cache` (a JSON file) knows, by the text of the mutant and the code of
+    the claim, is not tried again.
+    """
+    import jax  # noqa: F401  once, and not in every process that is forked
+
+    if not minutes > 0 or jobs < 1 or (sample is not None and sample < 1):
+        raise ConfigError(f"minutes={minutes} must be above 0, jobs={jobs} and sample={sample} at least 1")
+    pairs = [(claim, mutant) for claim in claims for mutant in of_claim(claim)]
+    random.Random(seed).shuffle(pairs)
+    pairs = pairs[:sample]
+    known = _read(cache)
+    progress = progress or Silent()
+    end = time.monotonic() + 60 * minutes
+    started: dict[str, Found] = {}
+    work = Forks(jobs)
+
+    def one_by_one() -> Iterator[tuple[Any, Callable[[], Any], float]]:
+        for pair in pairs:
+            claim, mutant = pair
+            if time.monotonic() > end:
+                return
+            if _key(claim, mutant) in known:
+                continue
+            if claim.name not in started:
+                started[claim.name] = work.alone(lambda claim=claim: look(claim, claim.cases, seeds_of(claim, 0, None)))
+            before = started[claim.name]
+            if before is None or before.broken:
+                continue
+            yield (
+                pair,
+                (lambda pair=pair, before=before: _judge(*pair, before)),
+                min(LONGEST, PATIENCE + 10 * before.seconds),
+            )
+
+    progress.begin("mutants", len(pairs), sum(_key(*pair) in known for pair in pairs))
+    for pair in pairs:
+        if (kept := known.get(_key(*pair))) is not None:
+            yield _trial(*pair, *kept)
+    try:
+        for pair, result in work.results(one_by_one()):
+            outcome = ("invalid", "took too long") if result is None else result
+            if outcome[0] in ("same", "survived"):
+                note = "no compared value changes" if outcome[0] == "same" else ""
+                changed, why = work.alone(lambda pair=pair: _compared(*pair)) or ("invalid", "ended its process")
+                outcome = _declared(pair[0], pair[1], changed, why or note)
+            known[_key(*pair)] = outcome
+            progress.finished(pair[0].name, outcome[0])
+            yield _trial(*pair, *outcome)
+    finally:
+        work.end()
+        progress.end()
+        if cache is not None:
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(cache, json.dumps(_read(cache) | known).encode())  # another audit may have written meanwhile
+
+
+def auditable(targets: Sequence[str], strength: str | None = None) -> list[Claim]:
+    """Theory claims that name a formula; those that take minutes only where they are asked for by name."""
+    if strength not in (None, *STRENGTHS.values()):
+        raise ConfigError(f"strength={strength} must be one of {', '.join(STRENGTHS.values())}")
+    asked = [claim for claim, named in registry.claims(list(targets)) if named or claim.tier == "instant"]
+    found = [claim for claim in asked if claim.check is not None and claim.of and claim.strength]
+    return [claim for claim in found if strength in (None, claim.strength)]
+
+
+def of_claim(claim: Claim) -> list[Mutant]:
+    functions = list(dict.fromkeys(function for target in claim.of for function in functions_of(target)))
+    return [mutant for function in functions for mutant in mutants(function)]
+
+
+def look(claim: Claim, cases: Iterable[Config], seeds: Sequence[int]) -> Found:
+    """The claim at some cases and seeds, as it stands in this process."""
+    import jax
+
+    began = time.monotonic()
+    prepare_jax()
+    statuses: list[str] = []
+    values: list[float] = []
+    with jax.enable_x64(claim.precision == 64):
+        for case in cases:
+            for seed in seeds:
+                try:
+                    verdict = claim.at(case, seed)
+                except ConfigError as error:
+                    return Found((), (), f"refused: {error}", time.monotonic() - began)
+                if verdict.status == "fails" and (verdict.measured is None or "not a number" in verdict.note):
+                    return Found((), (), verdict.note, time.monotonic() - began)
+                statuses.append(verdict.status)
+                values += [
+                    float(row[name]) for row in verdict.details if "is" in row for name in ("measured", "required")
+                ]
+    return Found(tuple(statuses), tuple(values), "", time.monotonic() - began)
+
+
+def _judge(claim: Claim, mutant: Mutant, before: Found) -> tuple[str, str]:
+    """In a process of its own: outcome and note."""
+    put_in_place(mutant)
+    after = look(claim, claim.cases, seeds_of(claim, 0, None))
+    if after.broken:
+        return "invalid", after.broken[:120]
+    changed = [(a, b) for a, b in zip(before.statuses, after.statuses, strict=True) if a != b]
+    if any(now not in UNSEEN for _, now in changed):
+        return "killed", ""
+    if changed:
+        return "masked", f"{changed[0][0]} became {changed[0][1]}"
+    return "same" if same(before.values, after.values) else "survived", ""
+
+
+def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str]:
+    """Of one that has changed no status: whether the function gives other values than it should.
+
+    What is traced cannot be compared and counts as other.
+    """
+    calls: list[bool] = []
+
+    def both(original: Callable[..., Any], broken: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        value = broken(*args, **kwargs)
+        calls.append(_other(original(*args, **kwargs), value))
+        return value
+
+    put_in_place(mutant, both)
+    cases = [(case, seed) for case in claim.cases for seed in seeds_of(claim, 0, None)]
+    for case, seed in [*cases, *other_cases(claim)]:
+        look(claim, [case], [seed])
+        if any(calls):
+            return "survived", ""
+    return ("equivalent", "") if calls else ("survived", "the function is not called")
+
+
+def _declared(claim: Claim, mutant: Mutant, outcome: str, note: str) -> tuple[str, str]:
+    """A survivor is equivalent where the claim says why this function may give other values."""
+    why = claim.free.get(mutant.place.rpartition(":")[2])
+    return ("equivalent", why) if outcome == "survived" and why else (outcome, note if outcome == "survived" else "")
+
+
+def _other(a: Any, b: Any) -> bool:
+    import jax
+    import numpy as np
+    from jax.core import Tracer
+
+    left, right = jax.tree.leaves(a), jax.tree.leaves(b)
+    if len(left) != len(right) or any(isinstance(leaf, Tracer) for leaf in (*left, *right)):
+        return True
+    for x, y in zip(left, right, strict=True):
+        try:
+            x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            return x is not y
+        if x.shape != y.shape or not same(x.reshape(-1).tolist(), y.reshape(-1).tolist()):
+            return True
+    return False
+
+
+def other_cases(claim: Claim) -> list[tuple[Config, int]]:
+    """Five configs drawn from where the claim may be searched, else its first case at other seeds."""
+    draw = random.Random(claim.name)
+    found: list[tuple[Config, int]] = []
+    kinds = {leaf.path: leaf.kind for leaf in leaves(claim.cases[0])}
+    for number in range(4 * OTHER_CASES):
+        sizes = {path: _drawn(draw, *range_, kinds[path]) for path, range_ in claim.search.items()}
+        try:
+            found.append((update(claim.cases[0], sizes), 1 + number))
+        except ConfigError:
+            continue
+        if len(found) == OTHER_CASES:
+            break
+    return found
+
+
+def _drawn(draw: random.Random, low: float, high: float, spacing: str, kind: Any) -> Any:
+    value = math.exp(draw.uniform(math.log(low), math.log(high))) if spacing == "log" else draw.uniform(low, high)
+    return round(value) if kind is int else value
+
+
+def same(a: Sequence[float], b: Sequence[float]) -> bool:
+    return len(a) == len(b) and all(
+        x == y or abs(x - y) <= SAME * max(abs(x), abs(y)) for x, y in zip(a, b, strict=True)
+    )
+
+
+# --- what is known, and what is shown ---------------------------------------------------------------------------------
+
+
+def _key(claim: Claim, mutant: Mutant) -> str:
+    from stairwise.lab.contract.experiment import digest_of
+
+    code = provenance.source_hash(claim.source.partition(":")[0])
+    return digest_of([claim.name, mutant.place, mutant.source, code])
+
+
+def _read(cache: Path | None) -> dict[str, tuple[str, str]]:
+    if cache is None or not cache.exists():
+        return {}
+    try:
+        return {name: (outcome, note) for name, (outcome, note) in json.loads(cache.read_text()).items()}
+    except ValueError:
+        return {}  # only a cache
+
+
+def _trial(claim: Claim, mutant: Mutant, outcome: str, note: str) -> Trial:
+    place = mutant.place.removeprefix("stairwise.papers.")
+    fields = (mutant.operator, place, mutant.line, mutant.before, mutant.after, outcome, note)
+    return Trial(claim.paper, claim.id, claim.strength, *fields)
+
+
+def known_trials(claims: Sequence[Claim], cache: Path) -> tuple[list[Trial], dict[str, int]]:
+    """What has been tried so far of the claims as they stand now, and how many mutants each of them has."""
+    known = _read(cache)
+    found: list[Trial] = []
+    mutants_of: dict[str, int] = {}
+    for claim in claims:
+        pairs = [(claim, mutant) for mutant in of_claim(claim)]
+        mutants_of[claim.id] = len(pairs)
+        found += [_trial(*pair, *known[_key(*pair)]) for pair in pairs if _key(*pair) in known]
+    return found, mutants_of
+
+
+def counts(trials: Iterable[Trial]) -> dict[tuple[str, str], dict[str, int]]:
+    """Per paper and strength: how many mutants ended how."""
+    table: dict[tuple[str, str], dict[str, int]] = {}
+    for trial in trials:
+        row = table.setdefault((trial.paper, trial.strength), dict.fromkeys(OUTCOMES, 0))
+        row[trial.outcome] += 1
+    return dict(sorted(table.items()))
+
+
+def below_bar(trials: Sequence[Trial]) -> list[str]:
+    """Which papers kill too few of the mutants that a strength has to kill."""
+    found = []
+    for paper in sorted({trial.paper for trial in trials}):
+        for strength, (share, operators) in BARS.items():
+            judged = [t for t in trials if (t.paper, t.strength) == (paper, strength) and t.operator in operators]
+            counted = [t for t in judged if t.outcome in ("killed", "survived", "masked")]
+            killed = sum(trial.outcome == "killed" for trial in counted)
+            if counted and killed < share * len(counted):
+                found.append(
+                    f"{paper}: {killed} of {len(counted)} mutants of {strength} claims killed, {share:.0%} asked"
+                )
+    return found
+
+
+def as_dicts(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    return [asdict(trial) for trial in trials]

@@ -1,0 +1,1 @@
+"""From a request to stored trials: plan, execute, share, show progress."""

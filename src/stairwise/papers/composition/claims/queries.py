@@ -1,0 +1,82 @@
+"""Theorem 5 as a game of statistical queries: how many a learner needs as k grows, and the tolerance as N grows."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import at_least, at_most, row, slope
+from stairwise.measure import queries as game
+from stairwise.papers.composition.claims.ledger import LEDGER
+from stairwise.papers.composition.theory import packing, queries
+
+
+@dataclass(frozen=True)
+class Growing(Config):
+    """Packings of Lemma 12 that grow with k, or whose overlaps fall with N."""
+
+    blocks: tuple[int, ...] = option((4, 5, 6, 7), "blocks k", low=2, high=8)
+    alphabet: int = option(64, "letters N of these", low=9, high=256)
+    alphabets: tuple[int, ...] = option((12, 16, 32, 64, 128, 256), "letters N, at the smallest k", low=9, high=256)
+    r: int = option(4, "agreements r of the packing", low=4, high=4)
+    tolerance: float = option(0.4, "tolerance tau", above=0.0, below=1.0)
+
+    def check(self) -> None:
+        for name, values in (("blocks", self.blocks), ("alphabets", self.alphabets)):
+            require(len(set(values)) >= 3, f"{name}={values} must be at least three of them")
+
+
+def packed(k: int, N: int, r: int, rng: np.random.Generator) -> np.ndarray:
+    """The inner products of a packing as large as Lemma 12 has it."""
+    size = math.ceil(math.exp(packing.log_packing_size(k, r)) - 1e-9)
+    return packing.gram(packing.nearly_orthogonal(k, N, r, size, rng))
+
+
+def largest_overlap(gram: np.ndarray) -> float:
+    return float(np.abs(gram - np.diag(np.diag(gram))).max())
+
+
+@LEDGER.rate(
+    "thm5-growth",
+    statement="Theorem 5",
+    says=(
+        r"at a fixed tolerance the queries needed grow with $k$ as the packing, like $(r!/4)^{k/2}$, and lie above "
+        r"$\frac{1}{2}|\mathcal{F}_r|(\tau^2-(2r/N)^{k/2})$; the overlaps, which bound the tolerance, fall with $N$ "
+        r"like $N^{-k/2}$"
+    ),
+    of=(queries.fewest_queries, packing.log_packing_size, packing.overlap_bound),
+    hypotheses={
+        "tau^2 > (2r/N)^{k/2}": lambda config: (
+            config.tolerance**2 > packing.overlap_bound(min(config.blocks), config.alphabet, config.r)
+        ),
+        "2r < N": lambda config: 2 * config.r < min(config.alphabet, *config.alphabets),
+    },
+    cases=Growing(),
+    seeds=2,
+)
+def queries_grow_with_the_packing(config: Growing, seed: int):
+    rng, tau, r, N = np.random.default_rng([seed, 17]), config.tolerance, config.r, config.alphabet
+    blocks, letters = sorted(set(config.blocks)), sorted(set(config.alphabets))
+    asked, bounds = [], []
+    for k in blocks:
+        gram = packed(k, N, r, rng)
+        overlap = packing.overlap_bound(k, N, r)
+        played = game.sq(game.halving, game.of_gram(gram), tau)
+        bounds.append(queries.fewest_queries(len(gram), tau, overlap))
+        asked.append(played.queries)
+        yield at_least(f"functions at k = {k}", len(gram), math.exp(packing.log_packing_size(k, r)), rounding=1e-9)
+        yield at_most(f"largest overlap at k = {k}", largest_overlap(gram), overlap)
+        # signs of both sides in one sum: the factor 1/2 of the proof is not needed
+        sharper = game.fewest_queries(len(gram), tau, overlap)
+        yield at_least(f"queries at k = {k}, without the factor 1/2", played.queries, sharper)
+        yield row({"k": k, "functions": len(gram), "queries": played.queries, "bound": bounds[-1], "sharper": sharper})
+    yield at_least("queries", asked, bounds)
+    rate = (packing.log_packing_size(2, r) - packing.log_packing_size(0, r)) / 2
+    yield slope("queries", blocks, asked, rate, law="exponential", within=0.15, against="k", bound=bounds)
+    overlaps = [[largest_overlap(packed(blocks[0], n, r, rng)) for _ in range(6)] for n in letters]
+    allowed = [packing.overlap_bound(blocks[0], n, r) for n in letters]
+    expected = -blocks[0] / 2
+    name = f"largest overlap at k = {blocks[0]}"
+    yield slope(name, letters, overlaps, expected, side="at most", within=0.5, against="N", bound=allowed)
+    yield slope("(2r/N)^(k/2) against N", letters, allowed, expected, within=1e-9)

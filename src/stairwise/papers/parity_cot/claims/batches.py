@@ -1,0 +1,76 @@
+"""Theorem 3 as a law: the samples per step that attention needs to find the secret, against n."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stairwise.config import Config, option, require
+from stairwise.lab.contract.checks import row, slope
+from stairwise.papers.parity_cot.claims.ledger import LEDGER
+from stairwise.papers.parity_cot.theory import gradients, statistics
+
+FINER = 2**0.25  # from one batch that is tried to the next
+
+
+@dataclass(frozen=True)
+class Growing(Config):
+    """Parities of a share of n bits, and batches that grow until the secret is found."""
+
+    bits: tuple[int, ...] = option((16, 24, 32, 48, 64), "inputs n", low=8, high=256)
+    share: float = option(0.25, "k / n", above=0.0, high=0.5)
+    neurons: int = option(256, "pairs m of neurons", low=1, high=4096)
+    repeats: int = option(3, "secrets and batches per size", low=1, high=100)
+
+    def check(self) -> None:
+        require(len(set(self.bits)) >= 3, f"bits={self.bits} must be at least three of them")
+
+
+def samples_needed(n: int, k: int, m: int, rng: np.random.Generator, most: int = 2**18) -> int:
+    """The batch at which the first two steps make attention point at the secret, for every query and bit."""
+    secret, positive = rng.permutation(n)[:k], rng.integers(0, 2, (2 * m, k, 2)) == 1
+    size = float(n)
+    while size <= most:
+        first, second = (_sequences(n, secret, round(size), rng) for _ in range(2))
+        kappa = gradients.kappa(statistics.batch_counts(first, k), positive, 1.0)
+        if _points_at(secret, -gradients.attention_gradient(second, kappa)):
+            return round(size)
+        size *= FINER
+    raise ValueError(f"no batch up to {most} is enough for n={n}, k={k} (samples_needed)")
+
+
+def _sequences(n: int, secret: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Input bits, a 0, and the running parities of the secret bits."""
+    bits = rng.integers(0, 2, (samples, n), dtype=np.int8)
+    chain = np.cumsum(bits[:, secret], axis=1, dtype=np.int64) % 2
+    return np.concatenate([bits, np.zeros((samples, 1), np.int8), chain.astype(np.int8)], axis=1)
+
+
+def _points_at(secret: np.ndarray, scores: np.ndarray) -> bool:
+    """Whether the secret position beats every other, whatever bits the two keys show."""
+    inputs = len(scores) - len(secret)
+    for q, target in enumerate(secret):
+        for bit in (0, 1) if q else (0,):  # the first query shows a 0
+            seen = scores[: inputs + q + 1, :, q, bit]
+            if seen[target].min() <= np.delete(seen, target, axis=0).max():
+                return False
+    return True
+
+
+@LEDGER.rate(
+    "thm3-batch",
+    statement="Theorem 3",
+    says=r"$\tilde O(n)$ samples per step are enough: the batch $B^*$ at which the first two steps make attention point"
+    r" at the secret grows no faster than $n$ at $k = n/4$",
+    of=(gradients.kappa, gradients.attention_gradient),
+    cases=Growing(),
+    seeds=2,
+)
+def the_batch_grows_no_faster_than_the_inputs(config: Growing, seed: int):
+    rng, bits = np.random.default_rng([seed, 31]), sorted(set(config.bits))
+    needed = []
+    for n in bits:
+        k = max(1, round(config.share * n))
+        needed.append([samples_needed(n, k, config.neurons, rng) for _ in range(config.repeats)])
+        yield row({"n": n, "k": k, "B*": float(np.mean(needed[-1])), "B*/n": float(np.mean(needed[-1])) / n})
+    # the polylogarithm of the theorem: ln n grows by a factor 1.5 over these sizes, an exponent of 0.3
+    yield slope("samples per step", bits, needed, 1.0, side="at most", within=0.3 + 0.35, against="n")

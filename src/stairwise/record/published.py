@@ -1,0 +1,169 @@
+"""What is published: files that are added to, and the store that commands read with --published.
+
+The files are unpacked once into a store in the cache folder, so that every command reads them as it reads its own
+trials: a fresh machine draws, judges and queries what was measured on a large one.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stairwise.config import ConfigError
+from stairwise.lab import registry
+from stairwise.lab.api import Result, seed_list
+from stairwise.lab.run.execute import cache_folder
+from stairwise.lab.store.entries import new_id
+from stairwise.lab.store.files import explained, render, replace_file, scratch_name, seal
+from stairwise.lab.store.store import Store
+from stairwise.lab.store.trial import DESCRIPTION, encode_files
+from stairwise.record import archive
+
+MEASUREMENTS = Path(__file__).parent / "measurements"
+ARRAYS = ("first", "all", "none")  # of which trials arrays are published
+MOST_METRICS, MOST_ARRAYS = 8_000_000, 6_000_000  # bytes of all files
+
+
+def files(name: str | None = None) -> list[Path]:
+    """The runs of a paper or an experiment, or all, in the order of their names."""
+    return sorted((MEASUREMENTS / (name or "")).rglob("*.parquet"))
+
+
+def add(
+    target: str,
+    preset: str,
+    *,
+    seeds: int | None = None,
+    store: Store | str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    note: str = "",
+    arrays: str = "first",
+    to: Path | None = None,
+) -> Path:
+    """Publish the stored trials of a preset, all of them or none; nothing that is published is ever changed.
+
+    What is published already, to the last number, is not written twice: the path is that of the old file.
+    """
+    experiment = registry.experiment(target)
+    trials = experiment.trials(preset, seed_list(seeds), changes or {})
+    to = to or MEASUREMENTS
+    opened = store if isinstance(store, Store) else Store.open(store, create=False)
+    missing = [trial.label for trial in trials if not opened.has(trial)]
+    if missing:
+        raise ConfigError(f"{len(missing)} of {len(trials)} trials are not in the store {opened.root}: {missing[0]}")
+    folder = to / experiment.paper / experiment.id
+    there = {int(number): path for path in folder.glob(f"{preset}-*.parquet")
+             if (number := path.stem.removeprefix(f"{preset}-")).isdecimal()}  # fmt: skip
+    path = folder / f"{preset}-{1 + max(there, default=0)}.parquet"
+    flags = "".join(f" --{name} {value}" for name, value in (changes or {}).items())
+    told = {
+        "experiment": experiment.name,
+        "preset": preset,
+        "written": datetime.now(UTC).date().isoformat(),
+        "command": f"stairwise run {experiment.name} --preset {preset}{flags}",
+        "note": note,
+    }
+    measured, kept = archive.encode(told, [opened.read(trial) for trial in trials], arrays=arrays)
+    for old in there.values():
+        if archive.same(old, [trial.digest for trial in trials], note, measured, kept):
+            return old
+    _check_size("metrics", ".parquet", len(measured), MOST_METRICS, to)
+    _check_size("arrays", ".safetensors", len(kept), MOST_ARRAYS, to)
+    with explained(f"write {path}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        if kept:
+            replace_file(path.with_suffix(".safetensors"), kept)
+        replace_file(path, measured)
+    return path
+
+
+def listed(name: str | None = None) -> list[dict[str, Any]]:
+    """What is published: one entry per run."""
+    found = []
+    for path in files(name):
+        run = archive.about(path)
+        beside = path.with_suffix(".safetensors")
+        size = path.stat().st_size + (beside.stat().st_size if beside.exists() else 0)
+        entry = {"run": f"{run.experiment}/{path.stem}", "trials": len(run.trials), "written": run.written}
+        found.append(entry | {"devices": run.devices, "bytes": size, "command": run.command, "note": run.note})
+    return found
+
+
+def _check_size(what: str, suffix: str, new: int, most: int, to: Path) -> None:
+    there = sum(path.stat().st_size for path in to.rglob(f"*{suffix}"))
+    if there + new > most:
+        raise ConfigError(f"{what} of the record: {there + new} bytes must be at most {most}")
+
+
+def store(paths: Iterable[Path] | None = None) -> Store:
+    """The published trials as a store, unpacked when first asked for."""
+    chosen = list(files() if paths is None else paths)
+    seen = hashlib.sha256()
+    for path in chosen:
+        for part in (path, path.with_suffix(".safetensors")):
+            if part.exists():
+                seen.update(f"{path.parent.parent.name}/{path.parent.name}/{part.name}".encode())
+                seen.update(part.read_bytes())
+    root = cache_folder() / "published" / seen.hexdigest()[:16]
+    if not root.is_dir():
+        temporary = root.parent / scratch_name()
+        with explained(f"unpack the record into {root}"):
+            try:
+                (temporary / "trials").mkdir(parents=True)
+                for path in chosen:
+                    _unpack(path, temporary)
+                os.rename(temporary, root)
+            except OSError:
+                if not root.is_dir():  # another command has been faster
+                    raise
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+    return Store.open(root, create=False)
+
+
+def _unpack(path: Path, root: Path) -> None:
+    run = archive.about(path)
+    name = f"{run.experiment}/{path.stem}"
+    for trial, outcome in zip(run.trials, archive.outcomes(path, run), strict=True):
+        description = render({key: trial[key] for key in DESCRIPTION})
+        folder = root / "trials" / run.experiment / trial["digest"]
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, data in encode_files(description, outcome, archive.made(trial, run, name)).items():
+            (folder / file).write_bytes(data)
+    record = {"experiment": run.experiment, "preset": run.preset, "command": run.command}
+    timing = [trial["run"].get("timing", {}) for trial in run.trials]
+    record |= {"trials": [trial["digest"] for trial in run.trials]}
+    record |= {"started": min((t.get("started", 0.0) for t in timing), default=0.0)}
+    record |= {"seconds": sum(t.get("seconds_per_trial", 0.0) for t in timing), "format": 1}
+    id = new_id()
+    (root / "runs").mkdir(exist_ok=True)
+    (root / "runs" / f"{id}.json").write_bytes(seal({**record, "id": id}))
+
+
+def published(target: str, preset: str | None = None) -> Result:
+    """The published trials of an experiment, or of the one that owns a figure: `sw.published("lego/length")`.
+
+    With several presets in the record, the one asked for, else the latest file's.
+    """
+    experiment = registry.experiment(target)
+    found = files(experiment.name)
+    if not found:
+        known = ", ".join(sorted({f"{path.parent.parent.name}/{path.parent.name}" for path in files()})) or "nothing"
+        raise ConfigError(f"{experiment.name} is not in the record (which has {known})")
+    presets = [archive.about(path).preset for path in found]
+    if preset is not None and preset not in presets:
+        raise ConfigError(f"preset={preset} must be one of {', '.join(dict.fromkeys(presets))} ({experiment.name})")
+    wanted = preset or presets[-1]
+    opened = store()
+    digests = {
+        trial["digest"]
+        for path, found_preset in zip(found, presets, strict=True)
+        if found_preset == wanted
+        for trial in archive.about(path).trials
+    }
+    records = [record for record in opened.trials(experiment) if record.digest in digests]
+    figure = target.partition("/")[2]
+    return Result(experiment, records, figure if figure in {each.id for each in experiment.figures} else None)

@@ -1,0 +1,52 @@
+"""Claims for the tests of the audit: one with teeth, one without, and what says nothing."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from stairwise.config import Config, option
+from stairwise.lab.contract.checks import at_most, equal
+from stairwise.lab.contract.claims import Ledger
+
+LEDGER = Ledger()
+
+
+@dataclass(frozen=True)
+class Size(Config):
+    """How many numbers."""
+
+    count: int = option(6, "how many numbers", low=1, high=100)
+
+
+def sum_of_squares(n: int) -> float:
+    """n (n + 1) (2 n + 1) / 6."""
+    return n * (n + 1) * (2 * n + 1) / 6
+
+
+def at_least_one(n: int) -> float:
+    """A formula of which a part has no effect where n is positive."""
+    n = max(n, 0)
+    return math.log(n + 1) + 1
+
+
+@LEDGER.exact("teeth", statement="ours", says="the sum of squares", of=(sum_of_squares,), cases=(Size(), Size(9)))
+def the_sum_of_squares_is_the_formula(config: Size, seed: int):
+    yield equal("sum", float(np.sum(np.arange(1, config.count + 1) ** 2)), sum_of_squares(config.count))
+
+
+@LEDGER.exact("no-teeth", statement="ours", says="a formula equals itself", of=(sum_of_squares,), cases=Size())
+def a_formula_equals_itself(config: Size, seed: int):
+    yield equal("sum", sum_of_squares(config.count), sum_of_squares(config.count))
+
+
+@LEDGER.bound(
+    "bound",
+    statement="ours",
+    says="an upper bound",
+    of=(at_least_one,),
+    cases=Size(),
+    search={"count": (2, 50, "log")},
+)
+def the_bound_is_at_least_one(config: Size, seed: int):
+    yield at_most("one", 1.0, at_least_one(config.count))

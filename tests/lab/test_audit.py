@@ -1,0 +1,138 @@
+"""Facts about the audit: what is compared with something else is killed, what is compared with itself survives."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from stairwise.cli import main
+from stairwise.lab.ledger import audit
+from stairwise.lab.ledger import audited as kept
+from stairwise.lab.ledger.mutants import mutants, mutants_of_source, put_in_place
+from tests.lab import audited
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from stairwise.lab.ledger import audit
+from tests.lab.audited import LEDGER
+found = list(audit.audit(LEDGER.claims, cache=Path(sys.argv[1]), minutes=5, jobs=2))
+print(json.dumps(audit.as_dicts(found)))
+"""
+
+
+def run(cache: Path) -> list[dict]:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(cache)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_a_claim_with_teeth_kills_every_mutant_and_one_that_compares_a_formula_with_itself_none(tmp_path):
+    found = run(tmp_path / "audit.json")
+    outcomes = {id: Counter(t["outcome"] for t in found if t["claim"] == id) for id in ("teeth", "no-teeth", "bound")}
+    assert outcomes["teeth"]["killed"] >= 15
+    assert not outcomes["teeth"]["survived"]
+    assert not outcomes["no-teeth"]["killed"]
+    assert outcomes["no-teeth"]["survived"] >= 15
+    # max(n, 0) -> n by a step left out changes nothing at any size; doubling the bound keeps it true
+    assert outcomes["bound"]["equivalent"] >= 1
+    assert outcomes["bound"]["survived"] >= 1
+    assert outcomes["bound"]["killed"] >= 1
+    again = run(tmp_path / "audit.json")
+    assert sorted(map(str, again)) == sorted(map(str, found))
+
+
+def test_every_operator_has_its_mutants():
+    source = """
+def f(a, b):
+    a = a - b
+    a += 2 * b
+    if a < b:
+        a = -a
+    return np.sqrt(a ** 2 + b[0]) / max(a, b)
+"""
+    found = {(mutant.operator, mutant.before, mutant.after) for mutant in mutants_of_source(source.strip())}
+    assert ("sign", "a - b", "a + b") in found
+    assert ("term", "a - b", "a") in found
+    assert ("step", "a += 2 * b", "(left out)") in found
+    assert ("factor", "2", "4") in found
+    assert ("factor", "2", "1.0") in found
+    assert ("inequality", "a < b", "a > b") in found
+    assert ("inequality", "max(a, b)", "min(a, b)") in found
+    assert ("sign", "-a", "a") in found
+    assert ("exponent", "a ** 2", "a ** (2 + 1)") in found
+    assert ("exponent", "np.sqrt(a ** 2 + b[0])", "a ** 2 + b[0]") in found
+    assert ("index", "b[0]", "b[1]") in found
+
+
+def test_what_refuses_input_is_left_alone():
+    source = """
+def f(n):
+    \"\"\"1 + 1.\"\"\"
+    if n < 1:
+        raise ValueError(f"n={n} must be at least {1 + 0}")
+    return n
+"""
+    assert {mutant.operator for mutant in mutants_of_source(source.strip())} == {"factor", "sign"}
+
+
+def test_a_mutant_in_place_is_what_everybody_calls():
+    kept = audited.sum_of_squares.__code__
+    try:
+        mutant = next(each for each in mutants(audited.sum_of_squares) if each.operator == "term")
+        put_in_place(mutant)
+        assert audited.sum_of_squares(3) != 14
+    finally:
+        audited.sum_of_squares.__code__ = kept
+    assert audited.sum_of_squares(3) == 14
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_known_of_the_present_code_is_kept_and_what_was_not_tried_is_not_counted_as_tried(
+    tmp_path, monkeypatch
+):
+    teeth = audited.LEDGER.claims[0]
+    first, second, third = audit.of_claim(teeth)[:3]
+    outcomes = {
+        first: ("killed", ""),
+        second: ("survived", "no compared value changes"),
+        third: ("invalid", "took too long"),
+    }
+    cache = tmp_path / "cache.json"
+    cache.write_text(
+        json.dumps({audit._key(teeth, mutant): found for mutant, found in outcomes.items()} | {"old": ("killed", "")})
+    )
+    monkeypatch.setattr(kept, "PAPERS", tmp_path)
+    monkeypatch.setattr(kept, "auditable", lambda targets: [teeth])
+    (tmp_path / "tiny").mkdir()
+    kept.keep("tiny", cache)
+    found = json.loads((tmp_path / "tiny" / "audit.json").read_text())
+    assert found["claims"]["teeth"]["killed"] == {first.operator: 1}
+    assert found["claims"]["teeth"]["mutants"] == len(audit.of_claim(teeth))
+    assert {(row["after"], row["outcome"]) for row in found["others"]} == {
+        (second.after, "survived"),
+        (third.after, "invalid"),
+    }
+    page = kept.page({"tiny": found})
+    assert f"| tiny | exact | {len(audit.of_claim(teeth))} | 3 | 1 | 1 | 0 | 1 | 0 | 50.0% of 2 | 95% |" in page
+    assert f"`{second.before}` became `{second.after}` | no compared value changes |" in page
+    assert "Invalid, by reason: took too long (1)." in page
+
+
+def test_of_a_rate_only_signs_exponents_and_terms_are_counted_against_the_bar():
+    row = {"claim": "r", "place": "m:f", "line": 1, "before": "x", "after": "y", "note": ""}
+    others = [{**row, "operator": name, "outcome": "survived"} for name in ("factor", "sign")]
+    claims = {"r": {"strength": "rate", "mutants": 9, "killed": {"exponent": 3, "factor": 1}}}
+    page = kept.page({"tiny": {"commit": "abc", "claims": claims, "others": others}})
+    assert "| tiny | rate | 9 | 6 | 4 | 2 | 0 | 0 | 0 | 75.0% of 4 | 90% |" in page
+
+
+def test_the_page_of_audits_is_the_one_that_the_files_make():
+    assert kept.PAGE.read_text() == kept.page(kept.kept_files()), "python -m stairwise.lab.ledger writes it"
+
+
+def test_what_is_kept_is_all_that_is_known_so_it_is_not_kept_of_a_fresh_audit(capsys):
+    assert main(["audit", "selection/lemA3-corrected", "--keep", "--fresh"]) == 2
+    assert "leave out --fresh" in capsys.readouterr().err

@@ -1,0 +1,136 @@
+"""Facts about the record: what is published comes back, is never changed, and is read by commands as a store is."""
+
+import json
+
+import numpy as np
+import pytest
+
+import stairwise as sw
+from stairwise.cli import main
+from stairwise.config import ConfigError
+from stairwise.lab.store.files import Damaged
+from stairwise.record import archive, published
+
+SMALL = {"task.length": 6, "steps": 20, "measure_every": 10, "test_examples": 16}
+EXPERIMENT = "selection/online"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    store = tmp_path_factory.mktemp("store")
+    return store, sw.run(EXPERIMENT, "quick", 2, SMALL, store=str(store))
+
+
+@pytest.fixture
+def measurements(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "MEASUREMENTS", tmp_path / "measurements")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "measurements"
+
+
+def publish(run, measurements, **more):
+    store, _ = run
+    return published.add(EXPERIMENT, "quick", seeds=2, store=str(store), changes=SMALL, to=measurements, **more)
+
+
+def test_every_measurement_comes_back_to_single_precision_with_its_trial(run, measurements):
+    publish(run, measurements, arrays="all")
+    back = {record.digest: record for record in sw.published(EXPERIMENT).records}
+    for record in run[1].records:
+        there = back.pop(record.digest)
+        assert (there.seed, there.arm, there.status, there.config) == (
+            record.seed,
+            record.arm,
+            record.status,
+            record.config,
+        )
+        assert there.names() == record.names()
+        for name in record.names():
+            steps, values = record.series(name)
+            again, found = there.series(name)
+            assert (steps == again).all()
+            np.testing.assert_array_equal(values.astype(np.float32), found.astype(np.float32))
+        for name in record.arrays():
+            np.testing.assert_allclose(there.array(name), record.array(name), rtol=1e-3, atol=1e-4)
+    assert not back
+
+
+def test_arrays_are_those_of_the_first_seed_of_every_arm_unless_more_are_asked_for(run, measurements):
+    publish(run, measurements)
+    for record in sw.published(EXPERIMENT).records:
+        assert bool(record.arrays()) == (record.seed == 0)
+
+
+def test_what_is_published_is_added_to_and_never_changed(run, measurements):
+    first = publish(run, measurements)
+    before = first.read_bytes()
+    second = publish(run, measurements, note="once more")
+    assert (first.name, second.name) == ("quick-1.parquet", "quick-2.parquet")
+    assert first.read_bytes() == before
+    assert [entry["note"] for entry in published.listed()] == ["", "once more"]
+
+
+def test_publishing_the_same_measurements_again_writes_nothing(run, measurements):
+    first = publish(run, measurements)
+    before = {path: path.stat().st_mtime_ns for path in measurements.rglob("*")}
+    assert publish(run, measurements) == first
+    assert {path: path.stat().st_mtime_ns for path in measurements.rglob("*")} == before
+    assert publish(run, measurements, arrays="all").stem == "quick-2"  # more than before
+    first.unlink()
+    assert publish(run, measurements).stem == "quick-3"  # and never over one that is there
+
+
+def test_published_trials_are_not_called_made_by_other_code_and_say_where_they_come_from(run, measurements):
+    publish(run, measurements)
+    result = sw.published(EXPERIMENT)
+    assert result.stale == 0
+    assert {record.run["published"]["run"] for record in result.records} == {f"{EXPERIMENT}/quick-1"}
+
+
+def test_a_preset_of_which_a_trial_is_missing_is_not_published(run, measurements):
+    store, _ = run
+    with pytest.raises(ConfigError, match="trials are not in the store"):
+        published.add(EXPERIMENT, "quick", store=str(store), changes=SMALL, to=measurements)
+    assert not measurements.exists()
+
+
+def test_commands_read_what_is_published(run, measurements, capsys):
+    publish(run, measurements)
+    assert main(["query", "--published", "--json", "select count(*) as n from trials"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"n": len(run[1].records)}]
+    assert main(["runs", "--published", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["experiment"] == EXPERIMENT
+    assert main(["record", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["trials"] == len(run[1].records)
+
+
+@pytest.mark.parametrize("flag", [["--run"], ["--store", "elsewhere"], ["--fresh"]])
+def test_what_would_write_is_refused_with_published(measurements, capsys, flag):
+    assert main(["figure", "selection/fig2", "--published", *flag]) == 2
+    assert f"{flag[0]} cannot go with it" in capsys.readouterr().err
+
+
+def test_an_experiment_that_is_not_published_is_named_with_those_that_are(run, measurements):
+    publish(run, measurements)
+    with pytest.raises(ConfigError, match=r"lego/length is not in the record \(which has selection/online\)"):
+        sw.published("lego/length")
+
+
+def test_a_damaged_file_of_the_record_is_one_line(run, measurements):
+    path = publish(run, measurements)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(Damaged, match="not a file of the record"):
+        archive.about(path)
+
+
+def test_the_record_stays_small(run, measurements, monkeypatch):
+    monkeypatch.setattr(published, "MOST_METRICS", 100)
+    with pytest.raises(ConfigError, match="bytes must be at most 100"):
+        publish(run, measurements)
+
+
+def test_what_is_published_with_the_package_can_be_read():
+    for path in published.files():
+        run = archive.about(path)
+        assert len(archive.outcomes(path, run)) == len(run.trials) > 0
+    assert sum(path.stat().st_size for path in published.files()) < published.MOST_METRICS

@@ -1,0 +1,43 @@
+"""`reproduce` has a second process that takes experiments from the other end."""
+
+import time
+
+import pytest
+
+from stairwise.commands.background import SecondProcess
+from stairwise.lab import registry
+from stairwise.lab.store.store import Store
+
+pytestmark = pytest.mark.slow
+NAMES = ["parity_onestep/oracle", "parity_onestep/onestep"]
+
+
+@pytest.fixture
+def ahead(tmp_path):
+    made = SecondProcess(NAMES, str(tmp_path))
+    deadline = time.monotonic() + 60
+    while not made.taken[1] and time.monotonic() < deadline:  # it needs a second to start
+        time.sleep(0.05)
+    yield made
+    made.end()
+
+
+def stored(root, name: str) -> list[bool]:
+    store = Store.open(root)
+    return [store.has(trial) for trial in registry.experiment(name).trials("quick", None, None)]
+
+
+def test_it_stores_the_last_and_leaves_the_callers_alone(ahead, tmp_path):
+    ahead.take(0)  # at once, since the other begins at the end
+    ahead.take(1)  # waits for it
+    assert all(stored(tmp_path, NAMES[1]))
+    ahead.process.join(20)
+    assert not ahead.process.is_alive()
+    assert not any(stored(tmp_path, NAMES[0]))
+
+
+def test_the_caller_does_not_wait_for_one_that_died(ahead):
+    ahead.process.kill()
+    ahead.process.join(20)
+    ahead.take(1)
+    assert not ahead.done[1]
