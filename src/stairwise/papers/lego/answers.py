@@ -42,7 +42,7 @@ def lengths(records: Sequence[Any]) -> Measured:
 ANSWERS = (
     Answer("samples", "the theory descends on the population; the experiments draw sentences", "length", samples),
     Answer("steps", "polynomially many, in two stages: one-step chains, then two-step ones", "length", steps),
-    Answer("attention", "two clauses: the next predicate and the answer itself", "attention", attention),
+    Answer("attention", "two clauses: the next predicate and the answer itself", "length", attention),
     Answer(
         "supervision",
         "the answers of every step; self-training then labels chains twice as long",

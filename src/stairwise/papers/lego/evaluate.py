@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray
 from stairwise.measure.accuracy import exact_match, share
 from stairwise.nn.positions import random_places
 from stairwise.papers.lego.own import OwnDecoder
-from stairwise.papers.lego.rollout import roll_out
+from stairwise.papers.lego.rollout import VARIABLE, roll_out
 from stairwise.papers.lego.stack import ClauseModel
 from stairwise.papers.lego.task import Chain, Lego
 
@@ -58,6 +58,24 @@ def rolled_out(
     def of_length(length: Integer[Array, ""]) -> Tested:
         one = partial(_one_sentence, model, task, length)
         return jax.tree.map(share, jax.vmap(one)(chains, keys))
+
+    return jax.lax.map(of_length, jnp.array(lengths, dtype=jnp.int32))
+
+
+def told_variables(
+    model: ClauseModel, task: Lego, chains: Chain, lengths: Sequence[int], keys: Key[Array, " chains"] | None = None
+) -> Float[Array, " lengths"]:
+    """Exact match of all values, as in `rolled_out`, where every answer that is fed back has its true variable."""
+
+    def one(length: Integer[Array, ""], chain: Chain, key: PRNGKeyArray | None) -> Float[Array, ""]:
+        answers = task.answers(chain)
+        places = places_of(key, length, task.length)
+        made = roll_out(model, task.predicates(chain), answers[0], length, places, answers[1:, VARIABLE])
+        counted = jnp.arange(task.length, dtype=jnp.int32) < length
+        return exact_match(made[:, VALUE], answers[1:, VALUE], counted).astype(jnp.float32)
+
+    def of_length(length: Integer[Array, ""]) -> Float[Array, ""]:
+        return share(jax.vmap(partial(one, length))(chains, keys))
 
     return jax.lax.map(of_length, jnp.array(lengths, dtype=jnp.int32))
 

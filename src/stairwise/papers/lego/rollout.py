@@ -15,6 +15,8 @@ from stairwise.papers.lego.decoder import Memory
 from stairwise.papers.lego.own import OwnDecoder
 from stairwise.papers.lego.stack import ClauseModel, Stack
 
+VARIABLE = 3  # the slot of an answer that holds its variable
+
 
 def roll_out(
     model: ClauseModel | OwnDecoder,
@@ -22,11 +24,15 @@ def roll_out(
     start: Integer[Array, " 5"],
     length: int | Integer[Array, ""],
     places: Integer[Array, " clauses"] | None = None,
+    variables: Integer[Array, " longest"] | None = None,
 ) -> Integer[Array, "longest 5"]:
     """Answers 1..length, from the first `length` predicates and answer 0; zeros after them.
 
-    `places` are the positions of the sentence's clauses in order, by default 0, 1, ...
+    `places` are the positions of the sentence's clauses in order, by default 0, 1, ...; `variables`, where given, are
+    the tokens that stand in the answers in the place of the decoder's own (one layer of attention only).
     """
+    if variables is not None and isinstance(model, OwnDecoder | Stack):
+        raise ValueError("variables must be None but for the decoder of one layer (roll_out)")
     if isinstance(model, OwnDecoder):
         return model.roll_out(predicates, start, length)
     longest = len(predicates)
@@ -45,6 +51,8 @@ def roll_out(
         given = jnp.arange(longest, dtype=jnp.int32) <= l
         logits, _ = model.answer(embedded, place, memory, jnp.concatenate([told, given])[None])
         following = jnp.argmax(logits[0], axis=-1).astype(clause.dtype)
+        if variables is not None:
+            following = following.at[VARIABLE].set(variables[l].astype(clause.dtype))
         return following, memory, lax.dynamic_update_index_in_dim(answers, following, l, axis=0)
 
     return lax.fori_loop(0, length, step, (start, memory, jnp.zeros_like(predicates)))[2]

@@ -27,6 +27,7 @@ from stairwise.papers.lego.evaluate import (
     mean_attention,
     places_of,
     rolled_out,
+    told_variables,
 )
 from stairwise.papers.lego.own import OwnDecoder
 from stairwise.papers.lego.rollout import roll_out
@@ -238,6 +239,9 @@ def measure(trial: RunningTrial[Practical], state: Training, key, t) -> dict[str
     metrics: dict[str, Array] = {"loss": state.loss}
     for place, length in enumerate(config.test_lengths):
         metrics |= {f"{name} {length}": values[place] for name, values in tested._asdict().items()}
+    if config.tell_variables and not isinstance(state.model, OwnDecoder):
+        told = told_variables(state.model, task, chains, config.test_lengths, keys)
+        metrics |= {f"told {length}": told[place] for place, length in enumerate(config.test_lengths)}
     if config.map_lengths and not isinstance(state.model, OwnDecoder):
         short = make_task(config.task, min(config.map_lengths))
         change = equivariance(state.model, short, cut(chains, short.length), short.predicate_order(key))

@@ -69,6 +69,9 @@ class Practical(Config):
     map_lengths: tuple[int, ...] = option((), "lengths at which the mean attention is kept", low=1, high=1000)
     map_sequences: int = option(100, "fresh sentences that the mean attention is over", low=1, high=2**16)
     keep_weights: bool = option(False, "store the trained weights")
+    tell_variables: bool = option(
+        False, "roll out once more with the true variable in every answer fed back: metrics told L", since="0.1"
+    )
 
     def check(self) -> None:
         require(self.warm_up <= self.steps, f"warm_up={self.warm_up} must be at most steps={self.steps}")
@@ -78,6 +81,11 @@ class Practical(Config):
             not self.map_lengths or self.model.mixer == parts.SOFTMAX,
             f"map_lengths={','.join(map(str, self.map_lengths))} must be empty where model.mixer={self.model.mixer}:"
             " only softmax attention has weights",
+        )
+        require(
+            not self.tell_variables or self.model.standard,
+            f"tell_variables=true must be false where model.mixer={self.model.mixer}, model.layers={self.model.layers}:"
+            " only the paper's decoder is told variables",
         )
         for name in ("test_lengths", "map_lengths"):
             longest = max(getattr(self, name), default=1)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots
-from stairwise.papers.lego.figures.common import protocol, sizes
+from stairwise.papers.lego.figures.common import first_lessons, lessons, sizes
 
 
 def kind(record: Any) -> str:
@@ -26,7 +26,8 @@ def diagonal(record: Any, length: int, part: str) -> np.ndarray:
 
 
 def heat_maps(records: Sequence[Any]):
-    """Figure 2: mean attention at the shortest kept length; a column an action, rows without and with residual."""
+    """Figure 2: mean attention at the shortest kept length; a column per action, rows with and without residual."""
+    records = first_lessons(records)
     length = min(records[0].config.map_lengths)
     actions = list(grouped(records, lambda record: record.config.task.action))
     rows = grouped(records, lambda record: record.config.model.attention_residual)
@@ -49,7 +50,8 @@ def heat_maps(records: Sequence[Any]):
 
 def permuted(records: Sequence[Any]):
     """Figure 5: the order in which predicates are told, and the attention that follows it; one seed."""
-    plain = [record for record in records if not record.config.model.attention_residual] or list(records)
+    records = first_lessons(records)
+    plain = [record for record in records if not record.config.model.attention_residual] or records
     length, seed = min(plain[0].config.map_lengths), plain[0].seed
     chosen = [record for record in plain if record.seed == seed]
     figure, axes = subplots(1, 1 + len(chosen), figsize=((1 + len(chosen)) * 0.75 * COLUMN, 1.9), squeeze=False)
@@ -78,6 +80,7 @@ def answer_diagonal(records: Sequence[Any]):
 
 
 def _diagonals(records: Sequence[Any], part: str, words: str):
+    records = first_lessons(records)
     lengths = sorted(records[0].config.map_lengths)[1:] or list(records[0].config.map_lengths)
     columns = grouped(records, lambda record: record.config.model.attention_residual)
     figure, axes = subplots(1, len(columns), figsize=(len(columns) * COLUMN, 2.6), squeeze=False, sharey=True)
@@ -108,4 +111,4 @@ def _heat(axis: Any, weights: np.ndarray, length: int, order: np.ndarray | None 
 
 def _caption(figure: Any, records: Sequence[Any], more: str) -> None:
     config = records[0].config
-    figure.suptitle(f"{sizes(config)}; {protocol(config)}; {more}", fontsize=7)
+    figure.suptitle(f"{sizes(config)}; {lessons(config)}; {more}", fontsize=7)

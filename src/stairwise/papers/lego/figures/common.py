@@ -32,12 +32,23 @@ def losses(records: Sequence[Any]) -> str:
     return f"loss {np.median([record.final('loss') for record in records]):.1g}"
 
 
-def protocol(config: Any) -> str:
-    """How it was trained, but for the action: data, rate, steps, norm."""
+def lessons(config: Any) -> str:
+    """What it was trained on: data, rate, steps."""
     data = f"{config.samples:,} sentences" if config.samples else "fresh data"
     shape = "constant" if config.final_rate == 1 else "cosine"
+    return f"{data}, {config.learning_rate:g} {shape}, {config.steps:,} steps"
+
+
+def protocol(config: Any) -> str:
+    """How it was trained, but for the action: data, rate, steps, norm, residual connection."""
     norm = "" if config.model.norm else ", no norm"
-    return f"{data}, {config.learning_rate:g} {shape}, {config.steps:,} steps{norm}"
+    residual = "" if config.model.attention_residual else ", no residual"
+    return f"{lessons(config)}{norm}{residual}"
+
+
+def first_lessons(records: Sequence[Any]) -> list[Any]:
+    """The trials of the first protocol, with and without a residual connection."""
+    return [record for record in records if lessons(record.config) == lessons(records[0].config)]
 
 
 def sizes(config: Any) -> str:

@@ -1,6 +1,7 @@
 """Exact match against length: two actions (Figure 1a), stages of self-training (1b), positions, controls."""
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from stairwise.papers.lego.figures.common import (
     curve,
     draw_curves,
     length_axis,
+    lessons,
     losses,
     protocol,
     sizes,
@@ -17,17 +19,25 @@ from stairwise.papers.lego.figures.common import (
 
 
 def two_actions(records: Sequence[Any]):
-    """Figure 1a: one panel a protocol, one curve an action."""
-    panels = grouped(records, lambda record: protocol(record.config))
-    figure, axes = subplots(1, len(panels), figsize=(max(1.4, len(panels)) * 0.85 * COLUMN, 2.7), squeeze=False)
-    for panel, (title, chosen) in zip(axes[0], panels.items(), strict=True):
+    """Figure 1a: a column per protocol, rows with and without a residual connection, one curve per action."""
+    columns = list(grouped(records, lambda record: lessons(record.config)))
+    rows = list(grouped(records, lambda record: record.config.model.attention_residual))
+    size = (max(1.4, len(columns)) * 0.85 * COLUMN, 0.4 + 2.3 * len(rows))
+    figure, axes = subplots(len(rows), len(columns), figsize=size, squeeze=False)
+    for panel, (residual, title) in zip(axes.flat, product(rows, columns), strict=True):
+        chosen = [record for record in records if record.config.model.attention_residual == residual]
+        chosen = [record for record in chosen if lessons(record.config) == title]
+        if not chosen:
+            panel.set_axis_off()
+            continue
         config = chosen[0].config
         for number, (action, runs) in enumerate(grouped(chosen, lambda record: record.config.task.action).items()):
             draw_curves(panel, runs, config.test_lengths, f"{action}, {losses(runs)}", number)
         length_axis(panel, config.test_lengths, config.task.length)
-        panel.set_title(title, fontsize=7)
+        panel.set_title(f"{title}\n{'' if residual else 'no '}residual around attention", fontsize=7)
         panel.legend(loc="lower left")
-    axes[0][0].set_ylabel("all values right (greedy roll-out)")
+    for row in axes:
+        row[0].set_ylabel("all values right (greedy roll-out)")
     figure.suptitle(f"{sizes(records[0].config)}; {seeds_note(records)}", fontsize=7)
     return figure
 

@@ -41,7 +41,7 @@ PUZZLE = experiment(
             note="width 64, n = 16, rate 1e-3",
         ),
         "gpu": Preset(
-            replace(WIDE, task=PaddedTask(bits=30, size=2, padding=3), budget=131_072),
+            replace(WIDE, task=PaddedTask(bits=30, size=2, padding=3), budget=131_072, decay=0.0),
             {
                 **crossed(
                     {"base": {}},
@@ -55,7 +55,7 @@ PUZZLE = experiment(
             hours=0.05,
         ),
         "paper": Preset(
-            replace(WIDE, task=PaddedTask(bits=30, size=2, padding=3), budget=2048 * 4883),
+            replace(WIDE, task=PaddedTask(bits=30, size=2, padding=3), budget=2048 * 4883, decay=0.0),
             crossed(ABLATIONS, sizes(2, 3), THREE_RATES),
             seeds=5,
             group=5,

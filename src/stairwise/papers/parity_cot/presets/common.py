@@ -1,8 +1,8 @@
 """What the presets of the trainings share; one training may feed several figures.
 
 The quick presets train a model of width 64 with initial scale 1/sqrt(64) (GPT-2's .02 stalls at this width); the gpu
-and paper presets have the paper's width 720, batch 512 and learning rates, of which the best counts. Predicted times
-are for one H200.
+and paper presets have the paper's width 720, batch 512 and learning rates, of which the best counts. Rates fall
+linearly to zero over the budget, as in Appendix C.1; `puzzle` has constant ones too. Predicted times are for one H200.
 """
 
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset
@@ -18,6 +18,7 @@ WIDE = Training(
     model=Decoder(width=720, layers=1, heads=1, std=0.02),
     learning_rate=1e-4,
     batch=512,
+    decay=1.0,
     look=2048,
     test_examples=2048,
     budget=2048 * 256,

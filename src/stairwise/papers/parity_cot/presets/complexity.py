@@ -76,7 +76,7 @@ COMPLEXITY = experiment(
 )
 
 SHALLOW_ARMS = {
-    **crossed(chain(True, 4, 524_288, 2048), sizes(1, 2, 3, 4), THREE_RATES),
+    **crossed(chain(True, 8, 524_288, 2048), sizes(1, 2, 3, 4, 6, 8), THREE_RATES),
     **crossed(chain(False, 4, 2_097_152, 8192), sizes(1, 2, 3, 4), THREE_RATES),
 }
 SHALLOW = experiment(
@@ -93,7 +93,7 @@ SHALLOW = experiment(
             seeds=5,
             note="width 64, n = 16",
         ),
-        "gpu": Preset(WIDE, SHALLOW_ARMS, seeds=5, group=5, hours=0.04, note="without CoT 2e6 samples"),
+        "gpu": Preset(WIDE, SHALLOW_ARMS, seeds=10, group=10, hours=0.1, note="without CoT 2e6 samples"),
         "paper": Preset(
             replace(WIDE, budget=2048 * 4883),
             crossed(
@@ -130,7 +130,7 @@ GRID = experiment(
             note="width 32, n = 10",
         ),
         "gpu": Preset(
-            replace(SMALL, task=PaddedTask(bits=30, size=2, padding=3)),
+            replace(SMALL, task=PaddedTask(bits=30, size=2, padding=3), decay=1.0),
             crossed(
                 shapes((1, 1), (1, 4), (4, 1), (4, 4)),
                 chain(True, 3, 204_800, 2048) | chain(False, 3, 204_800, 2048),

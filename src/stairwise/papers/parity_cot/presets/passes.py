@@ -94,6 +94,7 @@ MULTIPASS = experiment(
             replace(
                 SMALL,
                 task=PaddedTask(bits=20, size=5, padding=5, cot=False),
+                decay=1.0,
                 look=4096,
                 budget=4096 * 488,
                 attention=64,
@@ -151,6 +152,7 @@ SHAPES = experiment(
                 SMALL,
                 task=PaddedTask(bits=20, size=4, padding=4, cot=False),
                 samples=10_000,
+                decay=1.0,
                 look=4096,
                 budget=4096 * 244,
             ),
