@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
-from stairwise.config import Config, leaves, option, require
+from stairwise.config import Config, option, require
 from stairwise.papers.lego.config.task import action_of
 from stairwise.papers.parity_cot.config.training import Decoder
 
@@ -110,5 +111,4 @@ POSITIONS: Rows = {
 
 def has(config: Config, fields: Mapping[str, Any]) -> bool:
     """Whether a config has these values."""
-    found = {leaf.path: leaf.default for leaf in leaves(config)}
-    return all(found[path] == value for path, value in fields.items())
+    return all(attrgetter(path)(config) == value for path, value in fields.items())
