@@ -5,6 +5,7 @@ A crossing is a folder of its own: `config`, `__init__` (presets, and hypotheses
 
 from stairwise.lab.contract.paper import Paper
 from stairwise.papers.crossings import (
+    atlas,
     depth,
     filter,
     positions,
@@ -15,7 +16,7 @@ from stairwise.papers.crossings import (
     variance,
 )
 
-CROSSINGS = (supervisions, sparsity, variance, retrieval, positions, repetition, filter, depth)
+CROSSINGS = (supervisions, sparsity, variance, retrieval, positions, repetition, filter, depth, atlas)
 
 PAPER = Paper(
     id="crossings",
