@@ -52,7 +52,7 @@ def clauses(lengths: Sequence[int], shared: int, positions: Sequence[str], **siz
 
 ALL_WORDS = words(tuple(PARITY), tuple(HOUSEHOLDERS))
 S5 = {"action": "S5", "model.width": 128, "model.std": 0.09, "looks": 80}
-GPU = ALL_WORDS | clauses((2, 4, 8), 4, ("learned", "rotary", "alibi"), **S5)
+GPU = ALL_WORDS | clauses((2, 4, 8), 4, ("learned", "rotary"), **S5)  # ALiBi was registered and not reached
 QUICK = words(("DeltaNet, [0, 1]", "DeltaNet, [-1, 1]"), ("2 steps, [-1, 1]",))
 QUICK |= clauses((2,), 2, ("learned",), action="C3", variables=12)
 
@@ -76,7 +76,11 @@ EXPERIMENT = Experiment(
             note="6 cells, words of 8, C_3 instead of S_5, 300 steps of 32",
         ),
         "gpu": Preset(
-            Cell(), arms(GPU, (1e-3, 3e-3)), seeds=RUNS, group=2 * RUNS, note="40 cells, 20 programs, as registered"
+            Cell(),
+            arms(GPU, (1e-3, 3e-3)),
+            seeds=RUNS,
+            group=2 * RUNS,
+            note="the registered cells but for the two with ALiBi, which no hypothesis reads",
         ),
         "paper": Preset(
             Cell(),

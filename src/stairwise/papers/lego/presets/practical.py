@@ -72,7 +72,7 @@ OPEN: Arms = {
 }
 LENGTH = practical(
     "length",
-    "Figures 1a, 2, 5, 6, 7: trained at L = 5, a cyclic and a symmetric action tested beyond it, and where answers look",
+    "Figures 1a, 2, 5, 6, 7: trained at L = 5, a cyclic and a symmetric action beyond it, and where answers look",
     (
         Figure("fig1a", "Exact match of all values against length, by protocol", figures.lengths.two_actions, True),
         Figure("fig2", "Mean attention of answers to clauses at the training length", figures.attention.heat_maps),
