@@ -8,7 +8,7 @@ STORE ?= stairwise-store
 REPORT ?= report
 SEED ?= 1
 
-.PHONY: reproduce reproduce-all test test-slow fuzz lint format bench docs clean
+.PHONY: reproduce reproduce-all test test-slow fuzz kills lint format bench docs clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/stairwise reproduce --store $(STORE) --out $(REPORT)
@@ -24,6 +24,9 @@ test-slow: $(VENV)/.dev
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz 10000 $(SEED)
+
+kills: $(VENV)/.dev
+	$(BIN)/python -m tests.kills 100 $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

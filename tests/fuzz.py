@@ -59,6 +59,7 @@ STOPPED_BY = {
     "sweep": ["--dry-run"],
     "verify": ["--dry-run"],
     "audit": ["--strength", "none"],
+    "falsify": ["--points", "0"],
     "report": ["--out", "file/inside"],
     "playground": ["--out", "file/inside"],
     "stories": ["--out", "file/inside"],
@@ -85,6 +86,10 @@ class Fuzzer:
             "sweep": experiments,
             "figure": {f"{p.id}/{f.id}": experiments[f"{p.id}/{f.experiment}"] for p in papers for f in p.figures},
             "verify": {c.name: c.cases[0] if c.cases else None for paper in papers for c in paper.claims},
+            "falsify": {claim.name: None for paper in papers for claim in paper.claims},
+            "plot": dict.fromkeys(experiments),
+            "record": dict.fromkeys(("list", "add")),
+            "where": dict.fromkeys(paper.id for paper in papers),
             "export": {f"{p.id}/{each.id}": each.Config() for p in papers for each in p.constructions},
             "data": tasks,
             "eval": tasks,
@@ -103,6 +108,8 @@ class Fuzzer:
         flags = {action.dest: action for action in command._actions if action.option_strings}
         target = draw.choice(list(self.targets[name])) if name in self.targets and draw.random() < 0.9 else None
         words = [] if target is None else [target]
+        if target is not None and name in ("plot", "record", "where") and draw.random() < 0.7:
+            words.append(draw.choice(["loss", "selection/online", "3.1", self.value()]))
         if not words and command._get_positional_actions() and draw.random() < 0.9:
             words += [self.value() for _ in range(draw.choice([1, 1, 1, 2]))]
         given = dict.fromkeys(STOPPED_BY.get(name, [])[:1])

@@ -426,9 +426,22 @@ def structure(config: C, prefix: str = "") -> C:
     return made
 
 
-def static_fields(config: Config) -> dict[str, Any]:
-    """The fields that decide which program runs, by dotted path."""
-    return {field.path: field.default for field in leaves(config) if not field.numeric}
+def static_fields(config: Config, prefix: str = "") -> dict[str, Any]:
+    """The fields that decide which program runs, by dotted path, in the order of `leaves`."""
+    found: dict[str, Any] = {}
+    for name, numeric in _names(type(config)):
+        value = getattr(config, name)
+        if isinstance(value, Config):
+            found |= static_fields(value, f"{prefix}{name}.")
+        elif not numeric:
+            found[prefix + name] = value
+    return found
+
+
+@cache
+def _names(cls: type[Config]) -> list[tuple[str, bool]]:
+    """The fields of a class, and whether they are numeric."""
+    return [(field.name, bool(field.metadata.get("numeric"))) for field in dataclasses.fields(cls)]
 
 
 def as_flags(changes: Mapping[str, Any]) -> str:

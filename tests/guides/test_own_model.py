@@ -173,3 +173,31 @@ def test_a_model_of_clauses_trains_on_lego(tmp_path):
         losses = record.series("loss")[1]
         assert losses[-1] < 0.7 * losses[0]
         assert 0 <= record.final("exact 3") <= record.final("step 3") <= 1
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def make_model(", "importing strange raises SyntaxError: "),
+        ("import sys\nsys.exit(0)", "importing strange raises SystemExit: 0"),
+        ("raise RuntimeError('two\\nlines')", "importing strange raises RuntimeError: two"),
+        ("1 / 0", "importing strange raises ZeroDivisionError: division by zero"),
+        ("import nowhere_at_all", "No module named 'nowhere_at_all'"),
+        ("make_model = 3", "strange has no function make_model"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_one_line_and_no_exit(tmp_path, monkeypatch, capsys, code, words):
+    (tmp_path / "strange.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "strange", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert main(["run", "parity_cot/complexity", "--model", "strange:make_model", "--dry-run"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"stairwise: model=strange:make_model: {words}")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("module", ["..up", ".", "a..b", "nul\0byte", "\udcff"])
+def test_a_name_that_no_module_has_is_one_line(module):
+    with pytest.raises(ConfigError, match=r"^model="):
+        imported(f"{module}:make_model")

@@ -6,10 +6,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from stairwise.cli import main
+from stairwise.config import ConfigError
 from stairwise.lab.ledger import audit
 from stairwise.lab.ledger import audited as kept
 from stairwise.lab.ledger.mutants import mutants, mutants_of_source, put_in_place
+from stairwise.lab.store.files import seal
 from tests.lab import audited
 
 SCRIPT = """
@@ -136,3 +140,30 @@ def test_the_page_of_audits_is_the_one_that_the_files_make():
 def test_what_is_kept_is_all_that_is_known_so_it_is_not_kept_of_a_fresh_audit(capsys):
     assert main(["audit", "selection/lemA3-corrected", "--keep", "--fresh"]) == 2
     assert "leave out --fresh" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"minutes": 0.0}, r"minutes=0\.0 must be above 0 and finite"),
+        ({"minutes": float("inf")}, "minutes=inf must be above 0 and finite"),
+        ({"minutes": float("nan")}, "minutes=nan must be above 0 and finite"),
+        ({"jobs": 0}, r"jobs=0 must lie in 1\.\."),
+        ({"jobs": 10**9}, r"jobs=1000000000 must lie in 1\.\."),
+        ({"sample": 0}, "sample=0 must be at least 1"),
+    ],
+    ids=str,
+)
+def test_an_audit_that_would_not_begin_or_not_end_is_one_line(asked, words):
+    with pytest.raises(ConfigError, match=words):
+        list(audit.audit([], **asked))
+
+
+def test_a_cache_of_which_any_bit_was_changed_is_not_believed(tmp_path):
+    cache = tmp_path / "audit.json"
+    cache.write_bytes(seal({"outcomes": {"a": ("killed", ""), "b": ("survived", "why")}}))
+    assert audit._read(cache) == {"a": ("killed", ""), "b": ("survived", "why")}
+    whole = cache.read_bytes()
+    for place, byte in enumerate(whole):
+        cache.write_bytes(whole[:place] + bytes([byte ^ 1 << place % 8]) + whole[place + 1 :])
+        assert audit._read(cache) == {}, place

@@ -11,7 +11,7 @@ import pytest
 from stairwise.config import ConfigError
 from stairwise.lab.cluster import remote
 from stairwise.lab.cluster.engine import Cluster
-from stairwise.lab.cluster.job import Job
+from stairwise.lab.cluster.job import ClusterError, Job, Lost
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.plan import Group
 from stairwise.lab.run.sharing import Reservations, Work
@@ -162,3 +162,18 @@ def test_differing_packages_are_named_with_both_versions():
     assert remote.differences(here, there) == (
         "jax 0.10 instead of 0.9, source of the experiment missing instead of aaaaaaaaaaaa"
     )
+
+
+def test_a_scheduler_that_goes_while_it_is_being_reached_is_looked_for_again(monkeypatch):
+    answers, said = deque([Lost(), ClusterError("no scheduler answers"), None]), []
+
+    def connect(self, *given):
+        if answer := answers.popleft():
+            raise answer
+
+    monkeypatch.setattr(Cluster, "_connect", connect)
+    progress = Silent()
+    monkeypatch.setattr(progress, "warn", said.append)
+    Cluster.parse("tcp://here:1").connect(WALK, threading.Event(), progress, lambda: 1)
+    assert not answers
+    assert said == ["lost the scheduler tcp://here:1; it is looked for again"]

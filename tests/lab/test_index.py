@@ -98,6 +98,18 @@ def test_a_file_that_has_changed_is_read_and_not_believed(store, file, unread):
     assert query(store, f"select * from metrics where digest = '{victim.digest}'").num_rows == 0
 
 
+def test_many_thousand_trials_share_their_configs_and_the_names_of_their_fields(indexed):
+    first, second = [record for record in indexed.survey() if record.seed in (0, 2)]
+    assert first.config_dict is second.config_dict
+
+    def names(data: dict) -> list[int]:
+        return [id(key) for key in data] + [each for value in data.values() if type(value) is dict
+                                            for each in names(value)]  # fmt: skip
+
+    assert names(first.run) == names(second.run)
+    assert (id(first.experiment), id(first.arm)) == (id(second.experiment), id(second.arm))
+
+
 def test_a_trial_that_has_gone_is_not_listed_and_a_new_one_is(store):
     store.index().refresh()
     shutil.rmtree(store.read(trial(4)).path)

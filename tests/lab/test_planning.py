@@ -66,12 +66,20 @@ def test_the_tally_of_a_plan_counts_what_the_plan_has(experiment):
     trials = grid.trials(experiment, "quick", grid.axes(Walk(), {"steps": [4, 9], "shift": [0.0, 1.0, 2.0]}), range(5))
     done = {trial.digest for trial in list(trials)[::4]}
     groups = plan(trials, lambda trial: trial.digest in done, 4)
-    own, everything = tally(trials, lambda trial: trial.digest in done)
-    assert sum(own.count.values()) == len(trials) - len(done)
-    assert sum(everything.count.values()) == sum(len(group.trials) for group in groups)
-    found = everything.groups(lambda trial: 4)
-    assert sum(count for _, _, count in found) == len(groups)
-    assert {trial.program_key for trial, _, _ in found} == {group.trials[0].program_key for group in groups}
+    own, everything = tally(trials, lambda trial: trial.digest in done, lambda trial: 4)
+    assert own.trials == len(trials) - len(done)
+    assert everything.trials == sum(len(group.trials) for group in groups)
+    assert everything.groups == len(groups)
+    assert set(everything.count) == {group.trials[0].program_key for group in groups}
+    assert {trial.program_key for trial, _ in everything.largest} == set(everything.count)
+
+
+def test_of_very_many_programs_trials_of_the_largest_are_kept_and_all_are_counted(monkeypatch):
+    monkeypatch.setattr("stairwise.lab.run.plan.MOST_KEPT", 5)
+    trials = grid.trials(WALK, "quick", grid.axes(Walk(), {"steps": "1:200:1"}), range(3))
+    own, _ = tally(trials, lambda trial: False, lambda trial: 2)
+    assert (len(own.count), own.trials, own.groups) == (200, 1200, 600)
+    assert [trial.config.steps for trial, _ in own.largest] == [200, 199, 198, 197, 196]
 
 
 class Counting(Silent):

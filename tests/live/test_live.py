@@ -94,7 +94,7 @@ class Reader:
 # --- who gets it ------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_and_what_it_loads_are_served_under_the_word(live):
+def test_the_page_and_what_it_loads_are_served_under_the_word(live, capfd):
     for name, inside in (
         ("", b"assets/live.js"),
         ("assets/live.js", b"EventSource"),
@@ -103,7 +103,17 @@ def test_the_page_and_what_it_loads_are_served_under_the_word(live):
         status, content = get(live.address + name)
         assert (status, inside in content) == (200, True)
     assert get(live.address + "assets/other.js")[0] == 404
-    assert get(live.address + "maps/0")[0] == 404
+    for path in (
+        "maps/0",
+        "maps/-1",
+        f"maps/{'9' * 5000}",
+        "maps/",
+        "%00",
+        "events/",
+        "report/..%2f..%2fpyproject.toml",
+    ):
+        assert get(live.address + path)[0] == 404
+    assert capfd.readouterr() == ("", "")  # and no traceback on the terminal
 
 
 @pytest.mark.parametrize("path", ["", "events", "maps/0", "report/index.html"])

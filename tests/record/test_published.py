@@ -1,6 +1,7 @@
 """Facts about the record: what is published comes back, is never changed, and is read by commands as a store is."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import stairwise as sw
 from stairwise.cli import main
 from stairwise.config import ConfigError
-from stairwise.lab.store.files import Damaged
+from stairwise.lab.store.files import Damaged, Newer
 from stairwise.record import archive, published
 
 SMALL = {"task.length": 6, "steps": 20, "measure_every": 10, "test_examples": 16}
@@ -120,6 +121,62 @@ def test_a_damaged_file_of_the_record_is_one_line(run, measurements):
     path = publish(run, measurements)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(Damaged, match="not a file of the record"):
+        archive.about(path)
+
+
+@pytest.fixture(scope="module")
+def whole(run, tmp_path_factory):
+    """A published run, and what it holds."""
+    path = publish(run, tmp_path_factory.mktemp("whole"), arrays="all")
+    return path, contents(path)
+
+
+def contents(path):
+    """All that is read of a file of the record, NaN being NaN."""
+    run = archive.about(path)
+    told = [(made.status, made.stage, made.step, made.name, repr(made.value)) for made in archive.outcomes(path, run)]
+    arrays = [{name: each.tobytes() for name, each in made.arrays.items()} for made in archive.outcomes(path, run)]
+    return run, told, arrays
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".safetensors"])
+def test_no_bit_of_a_file_of_the_record_changes_what_is_read_of_it(whole, tmp_path, suffix):
+    source, wanted = whole
+    for each in (".parquet", ".safetensors"):
+        (tmp_path / f"quick-1{each}").write_bytes(source.with_suffix(each).read_bytes())
+    path, draws, refused = tmp_path / f"quick-1{suffix}", random.Random(suffix), 0
+    data = path.read_bytes()
+    places = [draws.randrange(len(data)) for _ in range(120)]
+    for place in places:
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << draws.randrange(8)]) + data[place + 1 :])
+        try:
+            assert contents(tmp_path / "quick-1.parquet") == wanted, place  # a bit that nothing depends on
+        except Damaged as damage:
+            refused += "quick-1." in damage.reason
+    assert refused > (119 if suffix == ".safetensors" else 60)
+    path.write_bytes(data)
+    assert contents(tmp_path / "quick-1.parquet") == wanted
+
+
+@pytest.mark.parametrize("words", [["query", "select 1"], ["runs"], ["figure", "selection/fig2"]], ids=lambda w: w[0])
+def test_commands_name_a_file_of_the_record_whose_numbers_were_altered(run, measurements, capsys, words):
+    path = publish(run, measurements)
+    beside = path.with_suffix(".safetensors")
+    data = beside.read_bytes()
+    beside.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert main([*words, "--published"]) == 1
+    assert capsys.readouterr().err == f"stairwise: {path.parent} is damaged: quick-1.safetensors: digest differs\n"
+    beside.unlink()
+    assert main([*words, "--published"]) == 1
+    assert capsys.readouterr().err.endswith("is damaged: quick-1.safetensors is missing\n")
+    assert not list(measurements.parent.glob("cache/stairwise/published/*"))
+
+
+def test_a_file_of_a_newer_format_is_not_called_damaged(run, measurements, monkeypatch):
+    monkeypatch.setattr(archive, "FORMAT", 2)
+    path = publish(run, measurements)
+    monkeypatch.undo()
+    with pytest.raises(Newer, match="was written by a newer version of Stairwise"):
         archive.about(path)
 
 

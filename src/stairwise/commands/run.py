@@ -91,7 +91,9 @@ def dry_run(
     """How many trials and programs, how many are stored, the memory they need, and what such a run cost last time."""
     from stairwise.lab.run.estimate import device_bytes, largest_group, seconds, widths
 
-    chosen, peek, asked, others = experiment.preset(preset), store.peeks(), Tally(), 0
+    chosen, peek, others = experiment.preset(preset), store.peeks(), 0
+    width = widths(chosen.group, group)
+    asked = Tally(width)
 
     def stored(trial: Trial) -> bool:
         nonlocal others
@@ -107,21 +109,21 @@ def dry_run(
             asked.add(trial)
             yield trial
 
-    missing, everything = tally(all_of_them(), stored)
-    needed = largest_group(everything.groups(widths(chosen.group, group)))
+    missing, everything = tally(all_of_them(), stored, width)
+    needed = largest_group(everything)
     room, total = device_bytes(), seconds(missing, store)
     plan = {
         "experiment": experiment.name,
         "preset": preset,
         "trials": len(trials),
-        "stored": len(trials) - sum(missing.count.values()),
+        "stored": len(trials) - missing.trials,
         "made by other code": others,
-        "programs": len(missing.first),
+        "programs": len(missing.count),
         "group on a GPU": chosen.group,
         "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
         "megabytes of the device": None if room is None else round(room / 1e6),
         "seconds (from stored trials)": None if total is None else round(total, 1),
-        "last time": last_time(experiment, preset, list(asked.first.values()), store),
+        "last time": last_time(experiment, preset, [trial for trial, _ in asked.largest], store),
         "predicted hours": chosen.hours,
     }
     if as_json:

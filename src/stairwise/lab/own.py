@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from stairwise.config import ConfigError
+from stairwise.config import ConfigError, one_line
 from stairwise.lab.contract.experiment import Experiment, Preset
 from stairwise.lab.store import provenance
 
@@ -30,6 +30,9 @@ def imported(text: str) -> Callable[..., Any]:
         found: Any = importlib.import_module(module)
     except ImportError as error:
         raise ConfigError(f"model={text}: {error}") from None
+    except (Exception, SystemExit) as error:  # whatever a stranger's code may raise
+        said = one_line(str(error).partition("\n")[0])[:200]
+        raise ConfigError(f"model={text}: importing {module} raises {type(error).__name__}: {said}") from error
     finally:
         sys.path.pop()
     for part in name.split("."):

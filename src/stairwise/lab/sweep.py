@@ -255,10 +255,10 @@ def preview(
             return not retry_failed
         return is_result(found)
 
-    left, everything = tally(watched(request.trials, len(request.trials), "looking", progress), stored)
-    groups = everything.groups(widths(request.group, group))
-    needed = largest_group(groups)
-    room, total, to_run = device_bytes(), seconds(left, store), sum(left.count.values())
+    looked = watched(request.trials, len(request.trials), "looking", progress)
+    left, everything = tally(looked, stored, widths(request.group, group))
+    needed = largest_group(everything)
+    room, total, to_run = device_bytes(), seconds(left, store), left.trials
     return {
         "experiment": request.experiment.name,
         "preset": request.preset,
@@ -269,9 +269,9 @@ def preview(
         "failed before": failed,
         "made by other code": others,
         "to run": to_run,
-        "programs": len(groups),
-        "groups": sum(count for _, _, count in groups),
-        "group width": max((width for _, width, _ in groups), default=None),
+        "programs": len(everything.count),
+        "groups": everything.groups,
+        "group width": max(everything.side_by_side.values(), default=None),
         "megabytes of the largest group": None if needed is None else float(f"{needed / 1e6:.3g}"),
         "megabytes of the device": None if room is None else round(room / 1e6),
         "seconds (from stored trials)": None if total is None else round(total / (workers or 1), 1),

@@ -11,6 +11,7 @@ is whoever does not know the word. Every reader has a thread of its own, and a l
 """
 
 import hmac
+import re
 import secrets
 import socket
 import threading
@@ -77,8 +78,8 @@ class Handler(serve.Handler):
             return self._send(_files()[rest], TYPES[Path(rest or "live.html").suffix] + "; charset=utf-8")
         if rest == "events":
             return self._stream()
-        if rest.startswith("maps/") and rest[5:].isdecimal():
-            found = self.live.maps.of(int(rest[5:]))
+        if re.fullmatch(r"maps/[0-9]{1,9}", rest):
+            found = self.live.maps.of(int(rest.removeprefix("maps/")))
             if found is None:
                 return self.send_error(HTTPStatus.NOT_FOUND)
             return self._send(found, "application/json", HTTPStatus.OK if found else HTTPStatus.ACCEPTED)

@@ -3,10 +3,14 @@
 RUN.parquet      what was measured, in long form: trial (a number), stage, step, name, value in float32; the trials
                  themselves (config, seed, arm, status, how each was made) are zipped JSON in the metadata
 RUN.safetensors  arrays by digest and name, in half precision where they are floating-point numbers
+
+The metadata also has digests of the measurements and of the arrays: neither is believed before its own agrees.
 """
 
+import hashlib
 import io
 import json
+import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.store.files import Damaged, decode_arrays, encode_arrays, read_file
+from stairwise.lab.store.files import Damaged, check_format, decode_arrays, encode_arrays, read_file
 from stairwise.lab.store.trial import DESCRIPTION, RESERVED, StoredTrial
 from stairwise.train.stage import Outcome
 
 FORMAT = 1
 ABOUT = b"stairwise record"
+TEXTS = ("stage", "name")  # columns
 LARGEST_HALF = 65504.0
 OUR_CODE = "source_hash"  # under which a stored trial says which code made it; published ones are nobody's leftovers
 
@@ -34,6 +39,7 @@ class Run:
     written: str
     command: str
     trials: list[dict[str, Any]]
+    digests: dict[str, str]  # of the measurements, and of the file of arrays
     note: str = ""
 
     @property
@@ -59,13 +65,25 @@ def encode(run: Mapping[str, Any], records: Sequence[StoredTrial], *, arrays: st
         trials.append({**told, "config": record.config_dict, "digest": record.digest, "run": made})
     types = (pyarrow.int32(), pyarrow.string(), pyarrow.int64(), pyarrow.string(), pyarrow.float32())
     filled = {name: pyarrow.array(values, kind) for (name, values), kind in zip(columns.items(), types, strict=True)}
-    about = json.dumps({"format": FORMAT, **run, "trials": trials}, sort_keys=True)
-    measured = pyarrow.table(filled).replace_schema_metadata({ABOUT: zlib.compress(about.encode(), 9)})
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(measured, buffer, compression="zstd", compression_level=15, use_dictionary=True)
     kept = {f"{record.digest}/{name}": _half(record.array(name)) for record in _chosen(records, arrays)
             for name in record.arrays()}  # fmt: skip
-    return buffer.getvalue(), encode_arrays(kept) if kept else b""
+    beside, measured = encode_arrays(kept) if kept else b"", pyarrow.table(filled)
+    digests = {"measurements": _digest(measured), "arrays": hashlib.sha256(beside).hexdigest()}
+    about = json.dumps({"format": FORMAT, **run, "trials": trials, "digests": digests}, sort_keys=True)
+    measured = measured.replace_schema_metadata({ABOUT: zlib.compress(about.encode(), 9)})
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(measured, buffer, compression="zstd", compression_level=15, use_dictionary=True)
+    return buffer.getvalue(), beside
+
+
+def _digest(table: Any) -> str:
+    """Of what a table holds, whatever way a file holds it."""
+    seen = hashlib.sha256()
+    for name in table.column_names:
+        values = table[name].to_pylist() if name in TEXTS else table[name].to_numpy()
+        data = "\0".join(values).encode() if isinstance(values, list) else values.tobytes()
+        seen.update(f"{name} {table[name].type} {len(data)} ".encode() + data)
+    return seen.hexdigest()
 
 
 def _chosen(records: Sequence[StoredTrial], arrays: str) -> list[StoredTrial]:
@@ -94,9 +112,8 @@ def about(path: Path) -> Run:
 
     try:
         found = json.loads(zlib.decompress(pyarrow.parquet.ParquetFile(path).schema_arrow.metadata[ABOUT]))
-        if found["format"] != FORMAT:
-            raise Damaged(path.parent, f"{path.name}: format {found['format']} is newer than {FORMAT}")
-        fields = {name: found[name] for name in ("experiment", "preset", "written", "command", "trials")}
+        check_format(path, found, FORMAT)
+        fields = {name: found[name] for name in ("experiment", "preset", "written", "command", "trials", "digests")}
         return Run(**fields, note=found.get("note", ""))
     except (pyarrow.ArrowException, OSError, KeyError, TypeError, ValueError, zlib.error) as error:
         raise Damaged(path.parent, f"{path.name}: not a file of the record ({type(error).__name__})") from error
@@ -107,29 +124,46 @@ def same(path: Path, digests: Sequence[str], note: str, measured: bytes, kept: b
     import pyarrow
     import pyarrow.parquet
 
-    run, beside = about(path), path.with_suffix(".safetensors")
-    if [trial["digest"] for trial in run.trials] != list(digests) or run.note != note:
+    run = about(path)
+    if [trial["digest"] for trial in run.trials] != list(digests) or run.note != note or _arrays(path, run) != kept:
         return False
-    if (read_file(beside) if beside.exists() else b"") != kept:
-        return False
-    opened = [pyarrow.parquet.ParquetFile(source) for source in (path, pyarrow.BufferReader(measured))]
-    one, other = ([column.to_pylist() for column in file.read(use_threads=False).columns] for file in opened)
-    return np.array_equal(one.pop(), other.pop(), equal_nan=True) and one == other  # the last column: value
+    found = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(measured)).read(use_threads=False)
+    return _digest(_measurements(path, run)) == _digest(found)
+
+
+def _measurements(path: Path, run: Run) -> Any:
+    """The table of a file; Damaged where it is not the one that was written."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.ParquetFile(path).read(use_threads=False)
+        if _digest(table) == run.digests["measurements"]:
+            return table
+    except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
+        raise Damaged(path.parent, f"{path.name}: not a file of the record ({type(error).__name__})") from error
+    raise Damaged(path.parent, f"{path.name}: digest differs")
+
+
+def _arrays(path: Path, run: Run) -> bytes:
+    """The bytes of the file of arrays, none where there is no such file; Damaged where they are not those written."""
+    beside = path.with_suffix(".safetensors")
+    there = read_file(beside) if os.path.lexists(beside) else b""
+    if hashlib.sha256(there).hexdigest() != run.digests["arrays"]:
+        raise Damaged(path.parent, f"{beside.name}{': digest differs' if there else ' is missing'}")
+    return there
 
 
 def outcomes(path: Path, run: Run) -> list[Outcome]:
     """The outcome of every trial, in the order of `run.trials`."""
-    import pyarrow.parquet
-
-    columns = pyarrow.parquet.ParquetFile(path).read(use_threads=False).to_pydict()
+    columns = _measurements(path, run).to_pydict()
     found = [Outcome(trial["run"]["status"], message=trial["run"].get("message", "")) for trial in run.trials]
     rows = zip(*(columns[name] for name in ("trial", "stage", "step", "name", "value")), strict=True)
     for trial, stage, step, name, value in rows:
         found[trial].add(stage, step, {name: value})
-    beside = path.with_suffix(".safetensors")
-    if beside.exists():
+    if kept := _arrays(path, run):
         places = {trial["digest"]: number for number, trial in enumerate(run.trials)}
-        for name, array in decode_arrays(read_file(beside)).items():
+        for name, array in decode_arrays(kept).items():
             digest, _, own = name.partition("/")
             found[places[digest]].arrays[own] = array
     return found

@@ -77,7 +77,19 @@ class Cluster:
     # --- connecting ---------------------------------------------------------------------------------------------------
 
     def connect(self, experiment: Experiment, stop: threading.Event, progress: Silent, left: Callable[[], int]) -> None:
-        """Reach or start the scheduler, wait for a first worker, refuse other versions; ClusterError says why not."""
+        """Reach or start the scheduler, wait for a first worker, refuse other versions; ClusterError says why not.
+
+        A scheduler that has answered and goes is looked for again.
+        """
+        try:
+            self._connect(experiment, stop, progress, left)
+        except Lost as lost:
+            progress.warn(f"{lost} {self.address}; it is looked for again")
+            self._reconnect(experiment, stop, progress, left)
+
+    def _connect(
+        self, experiment: Experiment, stop: threading.Event, progress: Silent, left: Callable[[], int]
+    ) -> None:
         distributed = _distributed()
         _quieten()
         if self.kind == "address":
@@ -159,6 +171,8 @@ class Cluster:
         """Differing versions of Python or of Dask make messages unreadable in ways that show late."""
         try:
             found = self.client.get_versions(check=False)
+        except (OSError, TimeoutError):
+            raise Lost from None
         except Exception as error:  # whatever a differing scheduler answers
             raise ClusterError(f"the scheduler cannot be talked to: {type(error).__name__}") from None
         names = ("python", "dask", "distributed")
@@ -204,8 +218,11 @@ class Cluster:
         Workers that come later are held to the same by every task.
         """
         wanted, able = remote.code(experiment), False
-        answers = self.client.run(remote.code_of, experiment.name, on_error="return")
-        there = self.client.nthreads()
+        try:
+            answers = self.client.run(remote.code_of, experiment.name, on_error="return")
+            there = self.client.nthreads()
+        except (OSError, TimeoutError):
+            raise Lost from None
         for address, answer in answers.items():
             if isinstance(answer, OSError) or (isinstance(answer, Exception) and address not in there):
                 continue  # it died meanwhile
@@ -261,9 +278,8 @@ class Cluster:
                     try:
                         job.run()
                         return work.here, work.meanwhile
-                    except Lost:
-                        lost = f"lost the scheduler {self.address}".rstrip()
-                        progress.warn(f"{lost}; what is stored stays, the rest is planned again")
+                    except Lost as lost:
+                        progress.warn(f"{lost} {self.address}; what is stored stays, the rest is planned again")
                         self._reconnect(trials[0].experiment, stop, progress, lambda: len(work.left))
                         work.restart()
         finally:
@@ -281,7 +297,7 @@ class Cluster:
             if stop.is_set():
                 raise Interrupted
             try:
-                return self.connect(experiment, stop, progress, left)
+                return self._connect(experiment, stop, progress, left)
             except (ClusterError, Lost) as error:
                 if time.monotonic() > deadline or "refused" in str(error):
                     raise ClusterError(f"{error}; what is finished is stored") from None

@@ -28,6 +28,9 @@ class ClusterError(ConfigError):
 class Lost(Exception):
     """The scheduler has gone, and with it every task that was under way."""
 
+    def __str__(self) -> str:
+        return "lost the scheduler"
+
 
 class Job:
     """One sweep on one cluster."""

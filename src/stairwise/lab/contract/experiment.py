@@ -187,7 +187,7 @@ class Parts:
 
     @cached_property
     def program_key(self) -> str:
-        return canonical([self.experiment.name, self.experiment.version, static_fields(self.config)])
+        return digest_of([self.experiment.name, self.experiment.version, static_fields(self.config)])
 
     @cached_property
     def around_seed(self) -> tuple[str, str]:

@@ -23,16 +23,17 @@ from stairwise.config import Config, ConfigError, leaves, update
 from stairwise.lab import registry
 from stairwise.lab.contract.claims import STRENGTHS, Claim
 from stairwise.lab.ledger.mutants import Mutant, functions_of, mutants, put_in_place
-from stairwise.lab.ledger.verify import seeds_of
+from stairwise.lab.ledger.verify import MOST_JOBS, seeds_of
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.execute import prepare_jax
 from stairwise.lab.run.forks import Forks
 from stairwise.lab.store import provenance
-from stairwise.lab.store.files import replace_file
+from stairwise.lab.store.files import StoreError, read_file, replace_file, seal, unseal
 
 OUTCOMES = ("killed", "survived", "masked", "invalid", "equivalent")
 UNSEEN = ("outside", "vacuous", "skipped")
 SAME = 1e-12
+SEALED = b'"seal": "'
 OTHER_CASES = 5  # at which a survivor that changes nothing is looked at again
 LONGEST, PATIENCE = 120.0, 20.0  # seconds for one mutant, beyond ten times what the claim takes
 # which mutants a claim of each strength has to kill, and what share of them
@@ -88,8 +89,12 @@ def audit(
     """
     import jax  # noqa: F401  once, and not in every process that is forked
 
-    if not minutes > 0 or jobs < 1 or (sample is not None and sample < 1):
-        raise ConfigError(f"minutes={minutes} must be above 0, jobs={jobs} and sample={sample} at least 1")
+    if not 0 < minutes < math.inf:
+        raise ConfigError(f"minutes={minutes} must be above 0 and finite")
+    if not 1 <= jobs <= MOST_JOBS:
+        raise ConfigError(f"jobs={jobs} must lie in 1..{MOST_JOBS}")
+    if sample is not None and sample < 1:
+        raise ConfigError(f"sample={sample} must be at least 1")
     pairs = [(claim, mutant) for claim in claims for mutant in of_claim(claim)]
     random.Random(seed).shuffle(pairs)
     pairs = pairs[:sample]
@@ -136,7 +141,7 @@ def audit(
         progress.end()
         if cache is not None:
             cache.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(cache, json.dumps(_read(cache) | known).encode())  # another audit may have written meanwhile
+            replace_file(cache, seal({"outcomes": _read(cache) | known}))  # another audit may have written meanwhile
 
 
 def auditable(targets: Sequence[str], strength: str | None = None) -> list[Claim]:
@@ -274,12 +279,13 @@ def _key(claim: Claim, mutant: Mutant) -> str:
 
 
 def _read(cache: Path | None) -> dict[str, tuple[str, str]]:
-    if cache is None or not cache.exists():
-        return {}
+    """What a cache knows; nothing where it is damaged, since it is only a cache. One without a seal is an older one."""
     try:
-        return {name: (outcome, note) for name, (outcome, note) in json.loads(cache.read_text()).items()}
-    except ValueError:
-        return {}  # only a cache
+        text = b"" if cache is None else read_file(cache)
+        found = unseal(text)["outcomes"] if SEALED in text else json.loads(text)
+        return {name: (outcome, note) for name, (outcome, note) in found.items()}
+    except (StoreError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def _trial(claim: Claim, mutant: Mutant, outcome: str, note: str) -> Trial:

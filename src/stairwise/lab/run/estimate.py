@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from stairwise.config import Config, leaves
 from stairwise.lab.contract.experiment import Experiment, Trial
 from stairwise.lab.run.execute import device, group_width, precision
-from stairwise.lab.run.grid import size
 from stairwise.lab.run.plan import Tally
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import FAILED, StoredTrial
@@ -84,13 +83,12 @@ def _inner(equation: Any) -> Iterable[Any]:
                 yield item
 
 
-def largest_group(groups: Iterable[tuple[Trial, int, int]]) -> int | None:
-    """The bytes of the largest of some groups, given as `Tally.groups` gives them; None where none can be traced.
+def largest_group(planned: Tally) -> int | None:
+    """The bytes of the largest group; None where none can be traced.
 
     Of very many programs those with the largest sizes are traced.
     """
-    chosen = sorted(groups, key=lambda group: size(group[0].config))[-MOST_TRACED:]
-    sizes = [(trial_bytes(trial), width) for trial, width, _ in chosen]
+    sizes = [(trial_bytes(trial), width) for trial, width in planned.largest[:MOST_TRACED]]
     return max((each * wide for each, wide in sizes if each is not None), default=None)
 
 
@@ -145,9 +143,9 @@ def widths(preset_group: int, fixed: int | None) -> Callable[[Trial], int]:
 
 def seconds(wanted: Tally, store: Store) -> float | None:
     """What the trials will cost one after another, from stored trials of the same program, else of the experiment."""
-    if not wanted.first:
+    if not wanted.count:
         return 0.0
-    past = _past(next(iter(wanted.first.values())).experiment, store)
+    past = _past(wanted.largest[0][0].experiment, store)
     if not past:
         return None
     typical = statistics.median(cost for costs in past.values() for cost in costs)

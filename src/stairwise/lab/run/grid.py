@@ -28,6 +28,7 @@ from stairwise.config import (
     named,
     one_line,
     parse,
+    static_fields,
     update,
 )
 from stairwise.lab.contract.experiment import MOST_SHARED, Cell, Experiment, Parts, Trials
@@ -228,6 +229,8 @@ class Cells:
         config = self.config(arm, values)
         key = (arm, *(values[k] for k in self.naming))
         if key not in self.called:
+            if len(self.called) >= MOST_SHARED:
+                self.called.clear()
             self.called[key] = self.preset.name(self.names[arm], config)
         return Cell(config, self.called[key], self.shared(arm, values, config)[1])
 
@@ -275,5 +278,4 @@ def _made(plan: Plan, values: Sequence[Any], check: bool) -> Config:
 
 def size(config: Config) -> float:
     """A rough measure of work: the logarithm of the product of all sizes."""
-    values = [field.default for field in leaves(config) if not field.numeric]
-    return sum(math.log1p(abs(value)) for value in values if isinstance(value, int) and not isinstance(value, bool))
+    return sum(math.log1p(abs(value)) for value in static_fields(config).values() if type(value) is int)

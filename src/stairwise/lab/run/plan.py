@@ -1,11 +1,14 @@
 """The planner: which trials are missing, and which of them run through the same compiled program."""
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stairwise.lab.contract.experiment import Experiment, Trial
+from stairwise.lab.run.grid import size
 
 Width = Callable[[Trial], int]
+MOST_KEPT = 256  # programs of which a trial is kept
 
 
 @dataclass(frozen=True)
@@ -86,35 +89,49 @@ def waves(trials: Sequence[Trial], stored: Callable[[Trial], bool], width: int |
 
 @dataclass
 class Tally:
-    """How many trials share each program, and one of them: what is to be known of a plan that nobody runs yet."""
+    """How many trials share each program and run side by side: what is to be known of a plan that nobody runs yet.
 
-    first: dict[str, Trial] = field(default_factory=dict)
+    Trials are kept of the largest programs only, since a grid may have a program per trial.
+    """
+
+    width: Width
     count: dict[str, int] = field(default_factory=dict)
+    side_by_side: dict[str, int] = field(default_factory=dict)
+    kept: list[tuple[float, int, Trial]] = field(default_factory=list)  # a heap: size, number of the program, trial
 
     def add(self, trial: Trial) -> None:
         key = trial.program_key
-        self.first.setdefault(key, trial)
-        self.count[key] = self.count.get(key, 0) + 1
+        if key not in self.count:
+            self.count[key], self.side_by_side[key] = 0, 1 if trial.experiment.study else self.width(trial)
+            keep = heapq.heappush if len(self.kept) < MOST_KEPT else heapq.heappushpop
+            keep(self.kept, (size(trial.config), -len(self.count), trial))
+        self.count[key] += 1
 
-    def groups(self, width: Width) -> list[tuple[Trial, int, int]]:
-        """For each program: one of its trials, the width of its groups, and how many groups there are."""
-        found = []
-        for key, trial in self.first.items():
-            step = 1 if trial.experiment.study else width(trial)
-            found.append((trial, step, -(-self.count[key] // step)))
-        return found
+    @property
+    def trials(self) -> int:
+        return sum(self.count.values())
+
+    @property
+    def groups(self) -> int:
+        return sum(-(-count // self.side_by_side[key]) for key, count in self.count.items())
+
+    @property
+    def largest(self) -> list[tuple[Trial, int]]:
+        """A trial of each of the largest programs, the largest first, and the width of its groups."""
+        return [(trial, self.side_by_side[trial.program_key]) for _, _, trial in sorted(self.kept, reverse=True)]
 
 
-def tally(trials: Iterable[Trial], stored: Callable[[Trial], bool]) -> tuple[Tally, Tally]:
+def tally(trials: Iterable[Trial], stored: Callable[[Trial], bool], width: Width) -> tuple[Tally, Tally]:
     """The trials that are not stored, by program; and the same with what they start from and is not stored either."""
-    own, everything, seen = Tally(), Tally(), set()
+    own, everything, seen = Tally(width), Tally(width), set()
     for trial in trials:
         if stored(trial):
             continue
         own.add(trial)
-        for each in with_upstream([trial]) if trial.needs else [trial]:
+        if trial.experiment.needs is None:
+            continue
+        for each in with_upstream([trial]):
             if each is trial or (each.digest not in seen and not stored(each)):
                 everything.add(each)
-            if trial.needs:
-                seen.add(each.digest)
-    return own, everything
+            seen.add(each.digest)
+    return own, everything if everything.count else own

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,10 @@ class Segment:
         text = json.dumps(row["config"])
         if text not in self.configs:  # one for all seeds
             self.configs[text] = row["config"], attributes(row["config"])
-        fields = ("experiment", "version", "seed", "arm", "needs", "digest", "run")
-        return StoredTrial.entered(path, *self.configs[text], **{name: row[name] for name in fields})
+        row["run"] = shared(row["run"])
+        fields = {name: row[name] for name in ("version", "seed", "needs", "digest", "run")}
+        fields |= {name: sys.intern(row[name]) for name in ("experiment", "arm")}
+        return StoredTrial.entered(path, *self.configs[text], **fields)
 
     def file(self, name: str) -> Any:
         """One of the Parquet files, in memory that is Arrow's own; Damaged where any byte differs."""
@@ -95,6 +98,11 @@ class Segment:
         if hashlib.sha256(data).hexdigest() != self.head["files"][name]:
             raise Damaged(self.path, f"{name}: digest differs")
         return pyarrow.BufferReader(data)
+
+
+def shared(data: dict[str, Any]) -> dict[str, Any]:
+    """The same with keys that all such dictionaries share: of many thousand trials each would have its own."""
+    return {sys.intern(key): shared(value) if type(value) is dict else value for key, value in data.items()}
 
 
 def _name(lines: bytes) -> str:

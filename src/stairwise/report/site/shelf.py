@@ -46,12 +46,20 @@ class Shelf:
 
     def typed(self, record: StoredTrial, experiment: Experiment) -> StoredTrial | None:
         """As `StoredTrial.typed`; trials of one config, which differ in their seeds, share the work."""
-        key = experiment.name, record.version, canonical(storable(record.config_dict))
+        known = id(record.config_dict)  # which trials of one config share where an index has them
+        if known not in self.texts:
+            self.texts[known] = canonical(storable(record.config_dict))
+        key = experiment.name, record.version, self.texts[known]
         if key not in self.configs:
             first = record.typed(experiment)
             self.configs[key] = None if first is None else first.config
         config = self.configs[key]
         return None if config is None else dataclasses.replace(record, config=config)
+
+    @cached_property
+    def texts(self) -> dict[int, str]:
+        """The texts of configs that `typed` was given, by the dictionary, which lives as long as the shelf."""
+        return {}
 
     @cached_property
     def configs(self) -> dict[tuple[str, int, str], Any]:
@@ -107,14 +115,9 @@ def read(store: Store) -> Shelf:
         except ValueError as error:
             unreadable.append((f"verdicts/{data['claim']}/{data['digest']}.json", str(error)))
     places = [(words.plain(path.relative_to(store.root)), words.plain(why)) for path, why in damaged]
-    return Shelf(
-        registry.papers(),
-        records,
-        store.runs(),
-        verdicts,
-        [*places, *unreadable],
-        len(entries(store.root / "damaged")),
-    )
+    runs, replaced = store.runs(), len(entries(store.root / "damaged"))
+    del store  # the text of its index makes room for the papers
+    return Shelf(registry.papers(), records, runs, verdicts, [*places, *unreadable], replaced)
 
 
 def source_hashes(paper: Paper, claim: Claim) -> frozenset[str]:
