@@ -8,7 +8,8 @@ from stairwise.lab import registry
 from stairwise.lab.contract import latex
 
 SOURCE = Path(__file__).parents[1] / "src" / "stairwise"
-FILES = sorted(SOURCE.rglob("*.py"))
+BENCHMARKS = SOURCE.parents[1] / "benchmarks"
+FILES = sorted([*SOURCE.rglob("*.py"), *BENCHMARKS.rglob("*.py")])
 # draws whose default dtype follows jax_enable_x64; rademacher, permutation and choice take or keep another's
 DRAWS = r"jax\.random\.(normal|uniform|bits|randint|laplace|exponential|gumbel|truncated_normal|rademacher)\("
 
@@ -25,7 +26,7 @@ def calls(text: str, pattern: str):
 
 def test_every_random_draw_names_its_dtype():
     missing = [
-        f"{path.relative_to(SOURCE)}: {call}"
+        f"{path}: {call}"
         for path in FILES
         for call in calls(path.read_text(), DRAWS)
         if not re.search(r"dtype|jnp\.(float|int|uint)\d+", call)
@@ -41,10 +42,10 @@ def test_only_those_who_run_things_switch_float64_on():
         "lab/ledger/falsify.py",
         "lab/ledger/verify.py",
         "commands/doctor.py",
-        "bench/run.py",
+        "benchmarks/run.py",
     }
     found = {
-        str(path.relative_to(SOURCE))
+        str(path.relative_to(SOURCE if SOURCE in path.parents else BENCHMARKS.parent))
         for path in FILES
         if re.search(r"with jax\.enable_x64\(|jax_enable_x64\"", path.read_text())
         and "config.read" not in path.read_text()

@@ -90,12 +90,14 @@ def test_wheel_and_source_hold_every_file_of_the_package(built):
         inside = set(archive.namelist())
         metadata = archive.read(f"stairwise-{__version__}.dist-info/METADATA").decode()
     assert names <= inside
+    assert not [name for name in inside if name.startswith(("benchmarks", "tests"))]
     assert f"stairwise-{__version__}.dist-info/licenses/LICENSE" in inside
     assert (REPOSITORY / "README.md").read_text().strip() in metadata
     with tarfile.open(source) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     root = {"README.md", "LICENSE", "CITATION.cff", "CHANGELOG.md", "conftest.py", "constraints.txt", "Makefile"}
-    assert root | {f"src/{name}" for name in names} | {"tests/slow/test_packaging.py"} <= packed
+    root |= {"tests/slow/test_packaging.py", "benchmarks/command.py"}
+    assert root | {f"src/{name}" for name in names} <= packed
 
 
 def test_only_the_core_dependencies_are_installed(fresh):

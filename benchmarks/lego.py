@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Array, Integer
 from torch.nn import functional
 
-from stairwise.bench.mirror import blocking, full_precision, tensor, waiting
-from stairwise.bench.row import Job, Row, Settings, contest
+from benchmarks.mirror import blocking, full_precision, tensor, waiting
+from benchmarks.row import Job, Row, Settings, contest
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import cut
 from stairwise.papers.lego.rollout import roll_out

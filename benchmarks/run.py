@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from stairwise.bench import BENCHES, USUAL
-from stairwise.bench.row import Job, Row, Settings, first_line
+from benchmarks import BENCHES, USUAL
+from benchmarks.row import Job, Row, Settings, first_line
 from stairwise.config import ConfigError
 from stairwise.extras import missing
 
@@ -75,7 +75,7 @@ def prepare(settings: Settings) -> dict[str, Any]:
 
 
 def jobs(names: Sequence[str], settings: Settings) -> Iterator[tuple[str, Job]]:
-    """Each bench's jobs; the modules are looked up by name, so that nothing here depends on a paper."""
+    """Each bench's jobs; the modules are looked up by name, so that nothing is imported that was not asked for."""
     for name in names:
         for module in BENCHES[name]:
             for job in importlib.import_module(module).jobs(settings):
@@ -96,7 +96,7 @@ def protected(name: str, job: Job, settings: Settings) -> Row:
     import jax
     import torch
 
-    from stairwise.bench.accelerator import memory
+    from benchmarks.accelerator import memory
 
     def precise(call: Callable[[], Any]) -> Any:
         with jax.enable_x64(job.precision == 64):
@@ -137,7 +137,7 @@ def collect(names: Sequence[str], settings: Settings, limit: float | None = None
         found.seconds = time.monotonic() - began
         yield found
     if settings.device == "gpu":
-        from stairwise.bench.accelerator import waiting_share
+        from benchmarks.accelerator import waiting_share
 
         found.rows = [replace(row, facts={**row.facts, **waiting_share(row)}) for row in found.rows]
         found.seconds = time.monotonic() - began

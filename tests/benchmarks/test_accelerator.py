@@ -6,9 +6,9 @@ pytest.importorskip("torch")
 
 from jax.profiler import ProfileData
 
-from stairwise.bench import USUAL, run
-from stairwise.bench.accelerator import busy_nanoseconds, waiting_share
-from stairwise.bench.row import Row, Settings, Work
+from benchmarks import USUAL, run
+from benchmarks.accelerator import busy_nanoseconds, waiting_share
+from benchmarks.row import Row, Settings, Work
 
 PROFILE = """
 planes {
@@ -35,13 +35,13 @@ def test_a_device_is_busy_while_any_of_its_streams_is():
 
 
 def test_the_waiting_share_is_what_kernels_leave_of_the_wall_time(monkeypatch):
-    monkeypatch.setattr("stairwise.bench.accelerator.profile", lambda work: profile(PROFILE))
+    monkeypatch.setattr("benchmarks.accelerator.profile", lambda work: profile(PROFILE))
     row = Row("a", "b", ours=(0.016, 0.016), timed=Work(lambda: None, 1))
     assert waiting_share(row) == {"device busy, ms": 0.008, "waiting share": 0.5}
 
 
 def test_a_profile_without_kernels_says_so_and_gives_no_share(monkeypatch):
-    monkeypatch.setattr("stairwise.bench.accelerator.profile", lambda work: profile('planes { name: "/host:CPU" }'))
+    monkeypatch.setattr("benchmarks.accelerator.profile", lambda work: profile('planes { name: "/host:CPU" }'))
     row = Row("a", "b", ours=(1.0,), timed=Work(lambda: None, 1))
     assert waiting_share(row) == {"waiting share": "not measured: RuntimeError: the profile has no kernel of a GPU"}
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from stairwise.bench.mirror import blocking, full_precision, relative_error, tensor, waiting
-from stairwise.bench.row import Job, Row, Settings, contest
+from benchmarks.mirror import blocking, full_precision, relative_error, tensor, waiting
+from benchmarks.row import Job, Row, Settings, contest
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.task import Lego, lego
 from stairwise.papers.lego.theory import chains, literal

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from stairwise.bench.row import Row, Work, first_line, race
+from benchmarks.row import Row, Work, first_line, race
 
 
 def memory() -> dict[str, float]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stairwise.bench.row import Work, race
-from stairwise.bench.run import own_core
+from benchmarks.row import Work, race
+from benchmarks.run import own_core
 from stairwise.measure.estimates import Estimate
 from stairwise.measure.fits import Data, fit, slope_estimate
 
@@ -100,7 +100,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def growth_of(paper: str) -> Growth:
     """The paper's growing work; the module is named, not imported, so that nothing here depends on a paper."""
-    return getattr(importlib.import_module("stairwise.bench.growing"), paper)()
+    return getattr(importlib.import_module("benchmarks.growing"), paper)()
 
 
 def measure(growth: Growth, repeats: int, seen: Callable[[int], None] = lambda size: None) -> Grown:

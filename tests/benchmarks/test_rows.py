@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stairwise.bench import BENCHES, USUAL, run, table  # noqa: E402
-from stairwise.bench.row import Job, Row, Settings, Work, contest  # noqa: E402
+from benchmarks import BENCHES, USUAL, run, table  # noqa: E402
+from benchmarks.row import Job, Row, Settings, Work, contest  # noqa: E402
 from stairwise.cli import main  # noqa: E402
 
 TINY = Settings(repeats=2, compile=False, tiny=True)
@@ -104,6 +104,13 @@ def test_without_pytorch_one_line_names_the_extra(monkeypatch, capsys):
     monkeypatch.setattr(run.importlib.util, "find_spec", lambda name: None)
     assert main(["bench"]) == 2
     assert "pip install 'stairwise[bench]'" in capsys.readouterr().err
+
+
+def test_outside_a_clone_one_line_says_where_it_works(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("stairwise.commands.bench.CLONE", tmp_path)
+    assert main(["bench"]) == 2
+    said = "stairwise: the installed package has no benchmarks: clone the repository and run `make bench` there\n"
+    assert capsys.readouterr().err == said
 
 
 def test_the_usual_benches_are_the_papers_and_the_sweep():

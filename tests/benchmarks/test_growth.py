@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from stairwise.bench import GROWING
-from stairwise.bench.growing import LINEAR, SQUARE, powers
-from stairwise.bench.growth import Grown, Growth, Point, draw, growth_of, measure, peak_bytes
+from benchmarks import GROWING
+from benchmarks.growing import LINEAR, SQUARE, powers
+from benchmarks.growth import Grown, Growth, Point, draw, growth_of, measure, peak_bytes
 from tests.helpers import assert_close
 
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import torch
 
-from stairwise.bench.row import Work
+from benchmarks.row import Work
 
 
 class Mirror:

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from stairwise.bench.mirror import Mirror, blocking, relative_error, tensor, waiting
-from stairwise.bench.row import Job, Row, Settings, contest
+from benchmarks.mirror import Mirror, blocking, relative_error, tensor, waiting
+from benchmarks.row import Job, Row, Settings, contest
 from stairwise.papers.parity_cot import simplified, steps
 from stairwise.papers.parity_cot.config.task import Task
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps

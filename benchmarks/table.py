@@ -3,8 +3,8 @@
 import statistics
 import sys
 
-from stairwise.bench.row import Row
-from stairwise.bench.run import Findings
+from benchmarks.row import Row
+from benchmarks.run import Findings
 from stairwise.terminal import cells, new_table, open_console
 
 COLUMNS = ("work", "unit", "Stairwise, ms", "eager, ms", "times", "compiled, ms", "times", "agree to")

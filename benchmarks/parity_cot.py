@@ -18,9 +18,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from stairwise.bench.accelerator import matrix_rate
-from stairwise.bench.mirror import full_precision, relative_error, tensor, waiting
-from stairwise.bench.row import Job, Row, Settings, Work, contest
+from benchmarks.accelerator import matrix_rate
+from benchmarks.mirror import full_precision, relative_error, tensor, waiting
+from benchmarks.row import Job, Row, Settings, Work, contest
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot import train
 from stairwise.papers.parity_cot.config.task import PaddedTask

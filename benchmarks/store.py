@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stairwise.bench.row import Job, Row, Settings, Work, contest
+from benchmarks.row import Job, Row, Settings, Work, contest
 from stairwise.lab import registry
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.run import grid

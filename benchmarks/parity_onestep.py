@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from stairwise.bench.mirror import Mirror, full_precision, relative_error, tensor, waiting
-from stairwise.bench.row import Job, Row, Settings, Work, contest
+from benchmarks.mirror import Mirror, full_precision, relative_error, tensor, waiting
+from benchmarks.row import Job, Row, Settings, Work, contest
 from stairwise.config import structure
 from stairwise.papers.parity_onestep import gradient, train
 from stairwise.papers.parity_onestep.config import Descent, Rate, Task

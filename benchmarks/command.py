@@ -4,8 +4,8 @@ import json
 import sys
 from argparse import Namespace
 
-from stairwise.bench import GROWING, run, table
-from stairwise.bench.row import Settings
+from benchmarks import GROWING, run, table
+from benchmarks.row import Settings
 from stairwise.config import ConfigError
 from stairwise.lab.store.files import explained, output_file, replace_file
 from stairwise.terminal import print_json
@@ -45,7 +45,7 @@ def growing(options: Namespace) -> int:
         raise ConfigError(f"growth={options.growth} must be one of {', '.join(GROWING)}")
     run.check_repeats(options.repeats)
     out = output_file("out", options.out, (".png", ".pdf", ".svg")) if options.out else None
-    from stairwise.bench import growth
+    from benchmarks import growth
 
     def seen(size: int) -> None:
         print(f"compiling size {size}", file=sys.stderr, flush=True)

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from jaxtyping import Array, Float, Integer
 
-from stairwise.bench.mirror import Mirror, blocking, full_precision, relative_error, tensor, waiting
-from stairwise.bench.row import Job, Row, Settings, contest
+from benchmarks.mirror import Mirror, blocking, full_precision, relative_error, tensor, waiting
+from benchmarks.row import Job, Row, Settings, contest
 from stairwise.papers.composition import integer, rules, train
 from stairwise.papers.composition.constructions import theorem4
 from stairwise.papers.composition.model import AttentionOnly, untrained

@@ -16,9 +16,9 @@ from functools import partial
 
 import torch
 
-from stairwise.bench.mirror import waiting
-from stairwise.bench.row import Job, Row, Settings, Work, contest
-from stairwise.bench.selection import TorchMirror, agreement, our_steps
+from benchmarks.mirror import waiting
+from benchmarks.row import Job, Row, Settings, Work, contest
+from benchmarks.selection import TorchMirror, agreement, our_steps
 from stairwise.papers.selection.config import Encodings, Online, Task
 
 SIZES = Online(

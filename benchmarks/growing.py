@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.bench.growth import Growth, Law
+from benchmarks.growth import Growth, Law
 from stairwise.config import structure
 from stairwise.papers.composition import integer
 from stairwise.papers.composition import train as composing
