@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from stairwise.measure import gsm8k
+from stairwise.papers.parity_cot import gsm8k
 from tests.helpers import assert_close
 from tests.language import INVENTED, gsm8k_folder, need_transformers, save_tiny_model, write_problems
 
@@ -21,9 +21,9 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(model_folder):
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    return language.load(str(model_folder), device="cpu")
+    return entropies.load(str(model_folder), device="cpu")
 
 
 def whole_attention(model, tokens):
@@ -49,11 +49,11 @@ def eq1(weights, rows, skip_sink=False):
 
 @pytest.mark.parametrize("skip_sink", [False, True])
 def test_the_streamed_entropies_are_those_of_the_whole_attention(model, skip_sink):
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    values = language.measure(model, TEXTS[:3], skip_sink=skip_sink).values
+    values = entropies.measure(model, TEXTS[:3], skip_sink=skip_sink).values
     for number, texts in enumerate(TEXTS[:3]):
-        for condition, one in language.encode(model.tokenizer, texts).items():
+        for condition, one in entropies.encode(model.tokenizer, texts).items():
             weights, end = whole_attention(model, one.tokens), one.question + one.matched
             for variant, rows in {
                 "all": range(len(one.tokens)),
@@ -62,7 +62,7 @@ def test_the_streamed_entropies_are_those_of_the_whole_attention(model, skip_sin
                 "answer, matched": range(one.question, end),
             }.items():
                 smallest, mean = eq1(weights, rows, skip_sink)
-                names = [str(v) for v in language.VARIANTS]
+                names = [str(v) for v in entropies.VARIANTS]
                 assert_close(values[condition][number][..., names.index(f"min, {variant}")], smallest, 2e-6)
                 assert_close(values[condition][number][..., names.index(f"mean, {variant}")], mean, 2e-6)
 
@@ -72,7 +72,7 @@ def test_only_one_layer_of_attention_is_alive_at_a_time(model):
 
     import torch
 
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     alive, counts = [], []
 
@@ -81,66 +81,66 @@ def test_only_one_layer_of_attention_is_alive_at_a_time(model):
         alive.append(weakref.ref(weights))
         return np.zeros((1, 4, 1))
 
-    with torch.inference_mode(), language.each_attention(model.network, reduce) as layers:
+    with torch.inference_mode(), entropies.each_attention(model.network, reduce) as layers:
         model.network.base_model(torch.arange(50)[None])
     assert (len(layers), counts) == (3, [0, 0, 0])
 
 
 def test_padding_and_companions_change_nothing(model):
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    alone = language.measure(model, TEXTS).values
-    together = language.measure(model, TEXTS, batch=4).values
-    for condition in language.CONDITIONS:
+    alone = entropies.measure(model, TEXTS).values
+    together = entropies.measure(model, TEXTS, batch=4).values
+    for condition in entropies.CONDITIONS:
         assert_close(together[condition], alone[condition], 1e-5)
 
 
 def test_a_sliding_window_counts_the_keys_inside_it():
     torch = pytest.importorskip("torch")
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     window, length = 3, 7
     i, j = torch.arange(length)[:, None], torch.arange(length)
     inside = (j <= i) & (j > i - window)
     uniform = (inside / inside.sum(-1, keepdim=True))[None, None]
-    rows, counted = language.row_entropy(uniform, torch.ones(1, length, dtype=torch.bool), window)
+    rows, counted = entropies.row_entropy(uniform, torch.ones(1, length, dtype=torch.bool), window)
     assert counted[0].tolist() == [False] + [True] * (length - 1)
     assert_close(rows[0, 0, 1:], np.ones(length - 1), 1e-6)
 
 
 def test_without_the_sink_a_head_that_drains_into_it_shows_what_is_left():
     torch = pytest.importorskip("torch")
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     weights = torch.tensor([[1.0, 0, 0], [0.9, 0.1, 0], [0.98, 0.01, 0.01]])[None, None]
-    rows, counted = language.row_entropy(weights, torch.ones(1, 3, dtype=torch.bool), skip_sink=True)
+    rows, counted = entropies.row_entropy(weights, torch.ones(1, 3, dtype=torch.bool), skip_sink=True)
     assert counted[0].tolist() == [False, False, True]
     assert_close(rows[0, 0, 2], 1.0, 1e-6)
 
 
 def test_half_precision_weights_are_summed_in_single_precision():
     torch = pytest.importorskip("torch")
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     uniform = torch.full((1, 1, 512, 512), 1 / 512, dtype=torch.bfloat16)
-    rows, _ = language.row_entropy(uniform, torch.ones(1, 512, dtype=torch.bool))
+    rows, _ = entropies.row_entropy(uniform, torch.ones(1, 512, dtype=torch.bool))
     assert_close(rows[0, 0, -1], 1.0, 1e-6)
 
 
 def test_more_tokens_never_raise_the_minimum_whatever_the_weights(model):
     """The text up to a later token contains the text up to an earlier one: the paper's number depends on length."""
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     for texts in TEXTS[:3]:
-        tokens = language.encode(model.tokenizer, texts)["with CoT"].tokens
+        tokens = entropies.encode(model.tokenizer, texts)["with CoT"].tokens
         ends = (len(tokens) // 3, len(tokens) // 2, len(tokens))
-        cut = [language.entropies(model, [language.Encoded(tokens[:end], 1, 1)])[0, ..., 0] for end in ends]
+        cut = [entropies.entropies(model, [entropies.Encoded(tokens[:end], 1, 1)])[0, ..., 0] for end in ends]
         assert np.all(cut[1] <= cut[0] + 1e-6)
         assert np.all(cut[2] <= cut[1] + 1e-6)
 
 
 def test_a_question_that_merges_with_the_answer_ends_where_the_tokens_part():
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     class Pairs:
         """Tokens are pairs of characters: the boundary moves with the parity of the question."""
@@ -148,16 +148,16 @@ def test_a_question_that_merges_with_the_answer_ends_where_the_tokens_part():
         def __call__(self, text):
             return {"input_ids": [hash(text[k : k + 2]) for k in range(0, len(text), 2)]}
 
-    encoded = language.encode(Pairs(), gsm8k.Texts("abc", "abc long answer", "abc short"))
+    encoded = entropies.encode(Pairs(), gsm8k.Texts("abc", "abc long answer", "abc short"))
     assert {name: one.question for name, one in encoded.items()} == {"with CoT": 1, "without CoT": 1}
     assert {one.matched for one in encoded.values()} == {4}
 
 
 def test_differences_are_paired_by_problem(model):
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    values = language.measure(model, TEXTS).values["without CoT"]
-    shifted = language.compare(values + np.float32(0.25), values)
+    values = entropies.measure(model, TEXTS).values["without CoT"]
+    shifted = entropies.compare(values + np.float32(0.25), values)
     for row in shifted:
         assert_close([*row.difference], [0.25] * 3, 1e-6)
         assert (row.lower, row.not_higher) == (0.0, 0.0)
@@ -166,12 +166,12 @@ def test_differences_are_paired_by_problem(model):
 def test_a_model_without_attention_weights_is_named(model_folder):
     from transformers import AutoModelForCausalLM
 
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     network = AutoModelForCausalLM.from_pretrained(model_folder, attn_implementation="sdpa")
-    model = language.load(str(model_folder), device="cpu")._replace(network=network)
+    model = entropies.load(str(model_folder), device="cpu")._replace(network=network)
     with pytest.raises(ValueError, match=r"no attention weights .*attn_implementation=eager"):
-        language.measure(model, TEXTS[:1])
+        entropies.measure(model, TEXTS[:1])
 
 
 def test_an_entropy_that_is_not_finite_is_refused_by_model_and_problem(model):
@@ -179,41 +179,41 @@ def test_an_entropy_that_is_not_finite_is_refused_by_model_and_problem(model):
 
     import torch
 
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     broken = model._replace(network=copy.deepcopy(model.network))
     with torch.no_grad():
         broken.network.model.layers[1].self_attn.q_proj.weight.fill_(torch.inf)
     with pytest.raises(ValueError, match=f"^model={model.name}: problem 1 with CoT gives no finite entropy$"):
-        language.measure(broken, TEXTS[:1])
+        entropies.measure(broken, TEXTS[:1])
 
 
 def test_gpt2_is_read_too_and_a_text_longer_than_its_table_is_refused(tmp_path):
     need_transformers()
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    gpt2 = language.load(str(save_tiny_model(tmp_path, [t.with_cot for t in TEXTS], "gpt2")), device="cpu")
-    one = language.encode(gpt2.tokenizer, TEXTS[1])["with CoT"]
-    found = language.entropies(gpt2, [one])[0, ..., 0]
+    gpt2 = entropies.load(str(save_tiny_model(tmp_path, [t.with_cot for t in TEXTS], "gpt2")), device="cpu")
+    one = entropies.encode(gpt2.tokenizer, TEXTS[1])["with CoT"]
+    found = entropies.entropies(gpt2, [one])[0, ..., 0]
     assert_close(found, eq1(whole_attention(gpt2, one.tokens), range(len(one.tokens)))[0], 2e-6)
     with pytest.raises(ValueError, match="300 tokens and the model reads at most 256"):
-        language.entropies(gpt2, [language.Encoded([1] * 300, 5, 5)])
+        entropies.entropies(gpt2, [entropies.Encoded([1] * 300, 5, 5)])
 
 
 def test_random_weights_keep_the_scale_of_every_matrix_and_nothing_else(model_folder):
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    trained = language.load(str(model_folder), device="cpu")
+    trained = entropies.load(str(model_folder), device="cpu")
     before = {name: weight.detach().clone() for name, weight in trained.network.named_parameters()}
-    language.randomise(trained, seed=0)
+    entropies.randomise(trained, seed=0)
     for name, weight in trained.network.named_parameters():
         if weight.ndim < 2:
             assert bool((weight == before[name]).all())
         else:
             assert_close(weight.std().item(), before[name].std().item(), 0.05)
             assert abs(np.corrcoef(weight.detach().flatten(), before[name].flatten())[0, 1]) < 0.1
-    again, other = (language.randomise(language.load(str(model_folder), device="cpu"), seed=seed) for seed in (0, 1))
-    first, second, third = (language.measure(one, TEXTS[:1]).values["with CoT"] for one in (trained, again, other))
+    again, other = (entropies.randomise(entropies.load(str(model_folder), device="cpu"), seed=seed) for seed in (0, 1))
+    first, second, third = (entropies.measure(one, TEXTS[:1]).values["with CoT"] for one in (trained, again, other))
     np.testing.assert_array_equal(first, second)
     assert np.any(first != third)
 
@@ -265,12 +265,12 @@ def test_the_authors_pattern_is_wrong_on_16_of_the_1319_test_problems():
 def test_random_weights_are_already_sparser_with_cot_by_eq1_and_not_by_the_mean(tmp_path):
     """The confound, on published problems: the minimum falls with length, the mean over tokens rises."""
     need_transformers()
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     problems = [gsm8k.texts(one) for one in gsm8k.read_problems(gsm8k_folder() / "test.jsonl", limit=10)]
     folder = save_tiny_model(tmp_path, [text.with_cot for text in problems])
-    values = language.measure(language.load(str(folder), device="cpu"), problems).values
-    rows = {str(row.variant): row for row in language.compare(values["with CoT"], values["without CoT"])}
+    values = entropies.measure(entropies.load(str(folder), device="cpu"), problems).values
+    rows = {str(row.variant): row for row in entropies.compare(values["with CoT"], values["without CoT"])}
     assert rows["min, all"].difference.high < 0
     assert rows["min, all"].not_higher > 0.9
     assert rows["mean, all"].difference.value > 0

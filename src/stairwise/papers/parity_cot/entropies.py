@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from stairwise.measure import pretrained
 from stairwise.measure.estimates import Estimate, bootstrap
-from stairwise.measure.gsm8k import Texts, batches
+from stairwise.papers.parity_cot.gsm8k import Texts, batches
 
 if TYPE_CHECKING:
     import torch
@@ -287,5 +287,5 @@ def compare(first: Values, second: Values, repeats: int = 1000) -> list[Comparis
 
 
 def per_head(values: Values, variant: Variant = EQUATION_1) -> Float[np.ndarray, "layers heads"]:
-    """The mean over problems, one number a head: what Figures 6 and 7 show."""
+    """The mean over problems, one number per head: what Figures 6 and 7 show."""
     return values[..., VARIANTS.index(variant)].mean(axis=0)

@@ -1,4 +1,4 @@
-"""One number a head, layer by layer, as bars: the heads of a layer sorted within each situation."""
+"""One number per head, layer by layer, as bars: the heads of a layer sorted within each situation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def bar_places(number: int, labels: int, heads: int) -> np.ndarray:
 def heads_by_layer(
     values: Mapping[str, np.ndarray], layers: Sequence[int] | None = None, ylabel: str = "normalised entropy"
 ) -> Any:
-    """A panel a layer (numbered from 1; all by default), a bar a head; `values` is label -> [layer, head].
+    """One panel per layer (numbered from 1; all by default), one bar per head; `values` is label -> [layer, head].
 
     Heads are sorted for each label by itself, so bars beside each other need not be the same head.
     """
