@@ -130,6 +130,11 @@ def test_the_commands_work_from_the_wheel(fresh):
     page = html.unescape((folder / "site" / "index.html").read_text())
     assert all(paper.title in page for paper in registry.papers())
     assert (folder / "site" / "assets").is_dir()
+    assert json.loads(call(program, "verify", "selection/def-sts", "--json", cwd=folder)[0])[0]["status"] == "holds"
+    published = ("figure", "composition/fig3-right", "--preset", "gpu", "--published", "-o", "figure.png")
+    call(program, *published, cwd=folder)
+    assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert "clone the repository" in call(program, "bench", cwd=folder, status=2)[1]
     assert call(program, "--version", cwd=folder)[0] == f"stairwise {__version__}\n"
     call(program, "export", "selection/solution", "-o", "model", "--scale", "9", cwd=folder)
     script = "import stairwise as sw; print(float(sw.interop.load('model').W[-1, -1]))"
