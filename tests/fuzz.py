@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from benchmarks.store import fill
 from stairwise import cli
-from stairwise.bench.store import fill
 from stairwise.config import Config, leaves
 from stairwise.lab import registry
 

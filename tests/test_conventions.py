@@ -3,12 +3,14 @@
 import re
 from pathlib import Path
 
+from stairwise import paper as door
 from stairwise.config import leaves
 from stairwise.lab import registry
 from stairwise.lab.contract import latex
 
 SOURCE = Path(__file__).parents[1] / "src" / "stairwise"
-FILES = sorted(SOURCE.rglob("*.py"))
+BENCHMARKS = SOURCE.parents[1] / "benchmarks"
+FILES = sorted([*SOURCE.rglob("*.py"), *BENCHMARKS.rglob("*.py")])
 # draws whose default dtype follows jax_enable_x64; rademacher, permutation and choice take or keep another's
 DRAWS = r"jax\.random\.(normal|uniform|bits|randint|laplace|exponential|gumbel|truncated_normal|rademacher)\("
 
@@ -25,7 +27,7 @@ def calls(text: str, pattern: str):
 
 def test_every_random_draw_names_its_dtype():
     missing = [
-        f"{path.relative_to(SOURCE)}: {call}"
+        f"{path}: {call}"
         for path in FILES
         for call in calls(path.read_text(), DRAWS)
         if not re.search(r"dtype|jnp\.(float|int|uint)\d+", call)
@@ -41,10 +43,10 @@ def test_only_those_who_run_things_switch_float64_on():
         "lab/ledger/falsify.py",
         "lab/ledger/verify.py",
         "commands/doctor.py",
-        "bench/run.py",
+        "benchmarks/run.py",
     }
     found = {
-        str(path.relative_to(SOURCE))
+        str(path.relative_to(SOURCE if SOURCE in path.parents else BENCHMARKS.parent))
         for path in FILES
         if re.search(r"with jax\.enable_x64\(|jax_enable_x64\"", path.read_text())
         and "config.read" not in path.read_text()
@@ -52,9 +54,29 @@ def test_only_those_who_run_things_switch_float64_on():
     assert found <= allowed
 
 
-def test_requests_rows_and_solutions_are_named_by_what_they_are():
-    classes = [name for path in FILES for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)]
-    assert max(map(classes.count, ("Request", "Row", "Solution", "Tally", "Stored"))) == 1
+def test_a_class_outside_the_papers_has_a_name_of_its_own():
+    """Papers, benchmarks and the skeleton have vocabularies of their own; they import no classes of each other."""
+    apart = {"papers", "skeleton", "benchmarks"}
+    shared = [path for path in FILES if not apart & set(path.parts)]
+    names = [name for path in shared for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE)]
+    assert {name for name in names if names.count(name) > 1} == {"Positions"}  # of `nn`, and its twin in PyTorch
+
+
+def test_papers_use_a_name_of_the_one_door_for_nothing_else():
+    allowed = {
+        "Task",  # a paper's task in its config: the fields of what a `Task` of the kernel is made from
+        "Training",  # a config of training runs
+        "Construction",  # the sizes of a claim about weights that a paper writes down
+        "Stage",  # the sizes of a claim about one stage of an algorithm
+        "Sentence",  # crossings/retrieval: LEGO's clauses and answers, which are no tokens and targets
+    }
+    found = {
+        name
+        for path in FILES
+        if "papers" in path.parts
+        for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE)
+    }
+    assert found & set(door.__all__) <= allowed
 
 
 def test_nothing_pickles():

@@ -46,9 +46,9 @@ def test_the_rooms_of_the_design_page_are_those_that_the_linter_holds_apart_in_t
 def test_files_that_documents_and_the_package_name_exist():
     pages = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     pages.remove(ROOT / "docs" / "tutorials" / "add-a-paper.md")  # names files of the paper that its reader writes
-    pattern = r"`((?:tests|docs|src|examples)/[\w/.-]+)`"
+    pattern = r"`((?:tests|docs|src|examples|benchmarks)/[\w/.-]+)`"
     named = {(page.name, path) for page in pages for path in re.findall(pattern, page.read_text())}
     assert {(page, path) for page, path in named if not (ROOT / path).exists()} == set()
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
     assert [path for path in packed["include"] if not (ROOT / path).exists()] == []
-    assert {"src", "tests", "docs", "examples"} <= set(packed["include"])
+    assert {"src", "tests", "docs", "examples", "benchmarks"} <= set(packed["include"])

@@ -42,12 +42,12 @@ def test_the_paper_s_number_stands_beside_its_controls(models, data, capsys):
 
 
 def test_json_with_a_nan_is_json(models, data, tmp_path, monkeypatch, capsys):
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     def never(word):
         raise AssertionError(f"{word} is no JSON")
 
-    real = language.measure
+    real = entropies.measure
 
     def broken(*arguments, **options):
         found = real(*arguments, **options)
@@ -55,7 +55,7 @@ def test_json_with_a_nan_is_json(models, data, tmp_path, monkeypatch, capsys):
             values[0] = float("nan")
         return found
 
-    monkeypatch.setattr(language, "measure", broken)
+    monkeypatch.setattr(entropies, "measure", broken)
     words = ["entropy", "--model", models[0], "--data", data, "--no-baseline", "--limit", "2", "--json"]
     assert main([*words, "--out", str(tmp_path / "a.json")]) == 0
     printed, written = capsys.readouterr().out, (tmp_path / "a.json").read_text()
@@ -176,9 +176,9 @@ def test_a_folder_that_holds_no_model_is_one_line(data, tmp_path, capsys):
 
 
 def test_what_can_be_refused_before_hours_of_measuring_is_refused_before(models, data, tmp_path, monkeypatch, capsys):
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    monkeypatch.setattr(language, "measure", None)
+    monkeypatch.setattr(entropies, "measure", None)
     figure = ["--figure", str(tmp_path / "x.pdf"), "--layers", "1,4"]
     assert main(["entropy", "--model", models[0], "--data", data, *figure]) == 2
     assert "layers=1,4 must lie in 1..3, the layers of the model" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from stairwise.interop.weights import export, load
 from stairwise.lab.data.formats import read_header, write
 from stairwise.lab.data.request import DataRequest
 from stairwise.lab.store.files import StoreError
-from stairwise.measure import gsm8k
+from stairwise.papers.parity_cot import gsm8k
 from tests.interop.test_huggingface import SHAPES, decoder
 from tests.interop.test_weights import drawn, selection_arrays, store_of
 from tests.language import write_problems

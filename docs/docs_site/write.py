@@ -25,6 +25,7 @@ SECTIONS = {
 PROJECT = (
     "glossary",
     "design",
+    "compatibility",
     "gallery",
     "laws",
     "errata",

@@ -14,7 +14,7 @@ from stairwise.lab.contract.claims import Ledger
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset, Trial
 from stairwise.lab.contract.paper import Paper
 from stairwise.lab.run.board import label
-from stairwise.lab.run.grid import Axis
+from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.store.store import Store
 from stairwise.report.site.sets import sets_of
 from stairwise.report.site.shelf import Shelf
@@ -97,7 +97,9 @@ def test_run_prints_and_stores_the_true_name(walk, capsys):
     assert "action=D4, rate=0.2 (median over 1 seed" in capsys.readouterr().out
     (record,) = Store.open().trials("armed")
     assert record.arm == "action=D4, rate=0.2"
-    assert label(record.typed(walk), [Axis("rate", (0.2,)), Axis("steps", (3,))]) == f"{record.arm} steps=3 seed 0"
+    assert (
+        label(record.typed(walk), [GridAxis("rate", (0.2,)), GridAxis("steps", (3,))]) == f"{record.arm} steps=3 seed 0"
+    )
 
 
 def test_a_record_whose_label_is_false_is_shown_by_its_values_and_stays_as_it_is(walk, capsys):

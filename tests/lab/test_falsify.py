@@ -126,7 +126,7 @@ def test_bisection_ends_at_the_boundary_with_a_round_number():
         tried.append(value)
         return value >= math.pi
 
-    falsify._bisect(falsify.Axis("x", 1.0, 100.0, "log"), 80.0, is_false)
+    falsify._bisect(falsify.SearchAxis("x", 1.0, 100.0, "log"), 80.0, is_false)
     assert min(value for value in tried if value >= math.pi) - math.pi < 0.01
     assert len(str(tried[-1])) <= 5
 

@@ -7,7 +7,7 @@ import tracemalloc
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stairwise.config import Config, ConfigError, Field, option, require
@@ -22,6 +22,7 @@ WALK = PAPER.experiment("walk")
 NUMBER, WHOLE = Field("rate", float, 0.1, {}), Field("steps", int, 1, {})
 
 
+@settings(deadline=None)
 @given(st.integers(-50, 50), st.integers(1, 40), st.integers(1, 9))
 def test_a_range_includes_its_last_value_exactly(first, count, step):
     last = first + (count - 1) * step
@@ -30,6 +31,7 @@ def test_a_range_includes_its_last_value_exactly(first, count, step):
     assert grid.texts(WHOLE, f"{first}:{last}:{step}") == list(range(first, last + 1, step))
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1e3), st.floats(1.5, 1e6), st.integers(2, 50))
 def test_a_log_range_has_its_ends_and_a_constant_ratio(first, ratio, count):
     last = first * ratio
@@ -76,6 +78,7 @@ def test_a_value_outside_its_range_names_field_and_range():
         grid.axes(Walk(), {"stepz": [1]})
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_values_or_one_line(text):
     for field in (NUMBER, WHOLE):

@@ -14,8 +14,8 @@ import pytest
 
 import stairwise as sw
 from stairwise.lab.contract.experiment import Experiment, Trial
-from stairwise.lab.contract.microscope import Axis, Map, Microscope
-from stairwise.lab.progress import Both, Silent
+from stairwise.lab.contract.microscope import Map, MapAxis, Microscope
+from stairwise.lab.progress import Silent, TwoDisplays
 from stairwise.lab.run.board import Aim, Board
 from stairwise.lab.run.execute import execute
 from stairwise.lab.store.store import Store
@@ -233,7 +233,7 @@ def test_a_watched_run_stores_the_same_bytes_and_its_page_shows_all_of_it(tmp_pa
     trials = WALK.trials("quick", seeds=[0])
     execute(trials, Store.open(tmp_path / "alone"))
     reader = Reader(live.address)
-    execute(trials, feed.store, progress=Both(Silent(), feed))
+    execute(trials, feed.store, progress=TwoDisplays(Silent(), feed))
     feed.close()
     reader.until(lambda reader: reader.facts.get("over"))
     for number, each in enumerate(trials):
@@ -310,7 +310,7 @@ def test_a_microscope_sees_a_trial_that_trains_as_it_sees_a_record(feed):
     def seen(record):
         assert (record.config.steps, record.seed, record.names()) == (40, 0, ["loss"])
         assert record.final("loss") == record.series("loss", "train")[1][-1] == 0.5
-        frame, axis = record.array("train/W@5"), Axis("i", ["1", "2"])
+        frame, axis = record.array("train/W@5"), MapAxis("i", ["1", "2"])
         return Microscope("of the paper", "tick", [5], ["tick 5"], [Map("its W", "", [frame], axis, axis)])
 
     experiment = Experiment("seen", "-", Walk, WALK.presets, WALK.program, microscope=seen, paper="walking")
@@ -363,7 +363,7 @@ def test_a_sweeps_board_passes_trials_on_with_their_names(feed):
             self.ended.append((label, status))
 
     heard = Heard()
-    board = Board(Both(heard, feed), [], Aim())
+    board = Board(TwoDisplays(heard, feed), [], Aim())
     board.measured([trial(3)], [grown(2)])
     board.concluded(trial(3), "finished", "", {"loss": 0.5})
     feed.since(Seen())

@@ -13,7 +13,7 @@ import pytest
 from stairwise.config import ConfigError
 from stairwise.lab import serve
 from stairwise.lab.contract.answers import Answer
-from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay
+from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, Overlay
 from stairwise.lab.contract.verdict import Verdict
 from stairwise.lab.store.files import scratch_name, seal
 from stairwise.report.site import build, data, scopes, shelf
@@ -199,7 +199,7 @@ def test_stories_show_raw_html_as_text_and_lead_nowhere():
 
 def look(frames, overlays=(), curves=()) -> Microscope:
     rows, columns = (
-        Axis(title, [f"{title} {k}" for k in range(n)]) for title, n in zip("rc", frames[0].shape, strict=True)
+        MapAxis(title, [f"{title} {k}" for k in range(n)]) for title, n in zip("rc", frames[0].shape, strict=True)
     )
     places = list(range(len(frames)))
     shown = Map("W", "weights", frames, rows, columns, overlays)
@@ -247,8 +247,8 @@ def test_too_many_frames_are_thinned_with_both_ends_kept():
 
 def test_frames_may_have_axes_of_their_own():
     frames = [np.ones((n, 2 * n)) for n in (2, 3)]
-    rows = [Axis("answer", [f"answer {k}" for k in range(n)]) for n in (2, 3)]
-    columns = [Axis("clause", [f"clause {k}" for k in range(2 * n)]) for n in (2, 3)]
+    rows = [MapAxis("answer", [f"answer {k}" for k in range(n)]) for n in (2, 3)]
+    columns = [MapAxis("clause", [f"clause {k}" for k in range(2 * n)]) for n in (2, 3)]
     diagonal = Overlay("diagonal", [[(k, k) for k in range(n)] for n in (2, 3)], by_frame=True)
     seen = Microscope("", "length", [2, 3], ["L=2", "L=3"], [Map("A", "", frames, rows, columns, [diagonal])])
     shown = scopes.scope_data(seen)["maps"][0]
@@ -259,7 +259,7 @@ def test_frames_may_have_axes_of_their_own():
 
 def test_labels_that_do_not_fit_their_map_are_refused():
     with pytest.raises(ValueError, match=r"map W: frame 0 is \(2, 2\), its labels are \(2, 3\)"):
-        Map("W", "", [np.eye(2)], Axis("r", ["a", "b"]), Axis("c", ["a", "b", "c"]))
+        Map("W", "", [np.eye(2)], MapAxis("r", ["a", "b"]), MapAxis("c", ["a", "b", "c"]))
     with pytest.raises(ValueError, match="equally many"):
         look([np.eye(2)]).__class__("", "", [0, 1], ["a", "b"], look([np.eye(2)]).maps)
 

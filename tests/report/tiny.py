@@ -16,7 +16,7 @@ from stairwise.lab.contract.answers import Answer, Measured
 from stairwise.lab.contract.checks import at_least, at_most, measured
 from stairwise.lab.contract.claims import Ledger
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset, Trial
-from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay
+from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, Overlay
 from stairwise.lab.contract.paper import Paper
 from stairwise.lab.contract.verdict import Verdict
 from stairwise.lab.store.store import Store
@@ -64,7 +64,7 @@ def seen(record: Any) -> Microscope:
         raise RuntimeError(f"no frames of seed 1: {HOSTILE}")
     weights = record.array("weights")
     rows, columns = (
-        Axis(title, [f"{title} {k} {HOSTILE}" for k in range(n)]) for title, n in (("row", 2), ("column", 3))
+        MapAxis(title, [f"{title} {k} {HOSTILE}" for k in range(n)]) for title, n in (("row", 2), ("column", 3))
     )
     frames = [np.zeros((2, 3)), weights + np.eye(2, 3)]
     overlay = Overlay(f"ideal {HOSTILE}", [(0, 0), (1, 1)])

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from stairwise.bench.store import COMMANDS, fill, measure
+from benchmarks.store import COMMANDS, fill, measure
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 pytest.importorskip("duckdb")

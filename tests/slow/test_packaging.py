@@ -90,12 +90,14 @@ def test_wheel_and_source_hold_every_file_of_the_package(built):
         inside = set(archive.namelist())
         metadata = archive.read(f"stairwise-{__version__}.dist-info/METADATA").decode()
     assert names <= inside
+    assert not [name for name in inside if name.startswith(("benchmarks", "tests"))]
     assert f"stairwise-{__version__}.dist-info/licenses/LICENSE" in inside
     assert (REPOSITORY / "README.md").read_text().strip() in metadata
     with tarfile.open(source) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     root = {"README.md", "LICENSE", "CITATION.cff", "CHANGELOG.md", "conftest.py", "constraints.txt", "Makefile"}
-    assert root | {f"src/{name}" for name in names} | {"tests/slow/test_packaging.py"} <= packed
+    root |= {"tests/slow/test_packaging.py", "benchmarks/command.py"}
+    assert root | {f"src/{name}" for name in names} <= packed
 
 
 def test_only_the_core_dependencies_are_installed(fresh):
@@ -128,6 +130,11 @@ def test_the_commands_work_from_the_wheel(fresh):
     page = html.unescape((folder / "site" / "index.html").read_text())
     assert all(paper.title in page for paper in registry.papers())
     assert (folder / "site" / "assets").is_dir()
+    assert json.loads(call(program, "verify", "selection/def-sts", "--json", cwd=folder)[0])[0]["status"] == "holds"
+    published = ("figure", "composition/fig3-right", "--preset", "gpu", "--published", "-o", "figure.png")
+    call(program, *published, cwd=folder)
+    assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert "clone the repository" in call(program, "bench", cwd=folder, status=2)[1]
     assert call(program, "--version", cwd=folder)[0] == f"stairwise {__version__}\n"
     call(program, "export", "selection/solution", "-o", "model", "--scale", "9", cwd=folder)
     script = "import stairwise as sw; print(float(sw.interop.load('model').W[-1, -1]))"

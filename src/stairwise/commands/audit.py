@@ -52,7 +52,7 @@ def act(options, fields) -> int:
     return 1 if audit.below_bar(trials) else 0
 
 
-def print_outcomes(trials: Sequence[audit.Trial]) -> None:
+def print_outcomes(trials: Sequence[audit.MutantResult]) -> None:
     """A table of counts, then every mutant that no claim has noticed."""
     console = open_console()
     rows = []

@@ -1,8 +1,13 @@
-"""`stairwise bench`: flags of the side-by-side timings; the work and its tables are `stairwise.bench`."""
+"""`stairwise bench`: flags of the side-by-side timings; the work and its tables are `benchmarks`, beside the source."""
 
 import argparse
+import sys
+from pathlib import Path
 
 from stairwise.commands import flags
+from stairwise.config import ConfigError
+
+CLONE = Path(__file__).parents[3]  # where this package is used from a clone of the repository
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -25,6 +30,10 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 
 def act(options, fields) -> int:
-    from stairwise.bench.command import bench  # imports JAX
+    if not (CLONE / "benchmarks" / "command.py").is_file():
+        raise ConfigError("the installed package has no benchmarks: clone the repository and run `make bench` there")
+    if str(CLONE) not in sys.path:
+        sys.path.insert(0, str(CLONE))
+    from benchmarks.command import bench  # imports JAX
 
     return bench(options)

@@ -1,4 +1,7 @@
-"""`stairwise entropy`: attention entropy of language models on word problems, measured, printed, written, drawn."""
+"""`stairwise entropy`: attention entropy of language models on word problems, measured, printed, written, drawn.
+
+What is measured is `parity_cot`'s (Figures 6 and 7), which is imported, and JAX with it, when the work begins.
+"""
 
 import argparse
 import hashlib
@@ -13,11 +16,9 @@ import numpy as np
 from stairwise.commands import flags
 from stairwise.config import ConfigError
 from stairwise.lab.api import save_figure
-from stairwise.lab.contract.heads import heads_by_layer
 from stairwise.lab.contract.plots import house_style
 from stairwise.lab.progress import Silent, for_terminal
 from stairwise.lab.store.files import explained, output_file, render, replace_file
-from stairwise.measure import gsm8k
 from stairwise.terminal import heading, new_table, open_console, print_json
 
 FIGURES = (".pdf", ".svg", ".png")
@@ -66,7 +67,7 @@ def act(options, fields) -> int:
     return 0
 
 
-def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
+def check(options: Any) -> tuple[list[Any], list[int] | None]:
     """The texts to read and the layers to draw; what is wrong with the request is said before PyTorch is imported."""
     for name, low in (("limit", 1), ("batch", 1), ("seed", 0)):
         value = getattr(options, name)
@@ -81,6 +82,8 @@ def check(options: Any) -> tuple[list[gsm8k.Texts], list[int] | None]:
     for name, endings in (("figure", FIGURES), ("out", TABLES)):
         if getattr(options, name) is not None:
             output_file(name, getattr(options, name), endings)
+    from stairwise.papers.parity_cot import gsm8k
+
     try:
         problems = gsm8k.read_problems(options.data, options.limit)
     except ValueError as error:
@@ -100,28 +103,28 @@ def _check_depth(layers: Sequence[int] | None, depth: int | None) -> None:
         raise ConfigError(f"layers={','.join(map(str, layers))} must lie in 1..{depth}, the layers of the model")
 
 
-def measured(
-    options: Any, problems: Sequence[gsm8k.Texts], layers: Sequence[int] | None, progress: Silent
-) -> list[Any]:
+def measured(options: Any, problems: Sequence[Any], layers: Sequence[int] | None, progress: Silent) -> list[Any]:
     """The entropies of the first model, of the same with random weights, and of the other models."""
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     progress.begin("entropy", len(options.model) + options.baseline, 0)
     found = []
 
     def read(model: Any) -> None:
         tell = partial(_tell, progress, model.name, len(problems))
-        found.append(language.measure(model, problems, skip_sink=options.skip_sink, batch=options.batch, progress=tell))
+        found.append(
+            entropies.measure(model, problems, skip_sink=options.skip_sink, batch=options.batch, progress=tell)
+        )
         progress.finished(model.name, "measured")
 
     try:
         for number, name in enumerate(options.model):
             progress.status(f"loading {name}")
-            model = language.load(name, device=options.device, dtype=options.dtype)
+            model = entropies.load(name, device=options.device, dtype=options.dtype)
             _check_depth(layers, getattr(model.network.config, "num_hidden_layers", None))
             read(model)
             if options.baseline and number == 0:
-                read(language.randomise(model, options.seed))
+                read(entropies.randomise(model, options.seed))
     except ValueError as error:
         raise ConfigError(str(error)) from None
     finally:
@@ -157,15 +160,15 @@ def facts(options: Any, found: Sequence[Any]) -> dict[str, Any]:
 
 def summary(found: Sequence[Any], models: Sequence[str]) -> list[dict[str, Any]]:
     """With CoT against without in each of those found, then the models against the first on texts with CoT."""
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
-    with_cot, without = language.CONDITIONS
+    with_cot, without = entropies.CONDITIONS
     pairs = [
-        (one.name, with_cot, without, language.compare(one.values[with_cot], one.values[without])) for one in found
+        (one.name, with_cot, without, entropies.compare(one.values[with_cot], one.values[without])) for one in found
     ]
     first = found[0]
     pairs += [
-        (with_cot, other.name, first.name, language.compare(other.values[with_cot], first.values[with_cot]))
+        (with_cot, other.name, first.name, entropies.compare(other.values[with_cot], first.values[with_cot]))
         for other in found[1:]
         if other.name in models[1:] and other.values[with_cot].shape == first.values[with_cot].shape
     ]
@@ -191,7 +194,7 @@ def summary(found: Sequence[Any], models: Sequence[str]) -> list[dict[str, Any]]
 
 
 def print_summary(rows: Sequence[dict[str, Any]], problems: int) -> None:
-    """A table a comparison; the paper's own number, eq. (1), first."""
+    """One table per comparison; the paper's own number, eq. (1), first."""
     console = open_console()
     console.print(
         f"normalised attention entropy, mean over heads and {problems} problems; 95 % intervals over problems"
@@ -222,7 +225,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def write(path: Path, found: Sequence[Any], rows: Sequence[dict[str, Any]], facts: dict[str, Any]) -> None:
-    """JSON: the facts, the comparisons, one number a head. Parquet: one row a model, condition, problem and head."""
+    """JSON: facts, comparisons, one number per head. Parquet: one row per model, condition, problem and head."""
     data = (
         _parquet(found) if path.suffix == ".parquet" else render(facts | {"comparisons": rows, "heads": _heads(found)})
     )
@@ -231,13 +234,13 @@ def write(path: Path, found: Sequence[Any], rows: Sequence[dict[str, Any]], fact
 
 
 def _heads(found: Sequence[Any]) -> list[dict[str, Any]]:
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     return [
-        {"model": one.name, "condition": condition, **variant._asdict(), "layers": language.per_head(values, variant)}
+        {"model": one.name, "condition": condition, **variant._asdict(), "layers": entropies.per_head(values, variant)}
         for one in found
         for condition, values in one.values.items()
-        for variant in language.VARIANTS
+        for variant in entropies.VARIANTS
     ]
 
 
@@ -245,7 +248,7 @@ def _parquet(found: Sequence[Any]) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
 
     tables = []
     for one in found:
@@ -253,7 +256,7 @@ def _parquet(found: Sequence[Any]) -> bytes:
             problem, layer, head = np.indices(values.shape[:3], dtype=np.int32)
             columns: dict[str, Any] = {"model": [one.name] * head.size, "condition": [condition] * head.size}
             columns |= {"problem": problem.ravel(), "layer": layer.ravel() + 1, "head": head.ravel() + 1}
-            columns |= {str(variant): values[..., k].ravel() for k, variant in enumerate(language.VARIANTS)}
+            columns |= {str(variant): values[..., k].ravel() for k, variant in enumerate(entropies.VARIANTS)}
             tables.append(pyarrow.table(columns))
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.concat_tables(tables), buffer, compression="zstd")
@@ -262,10 +265,11 @@ def _parquet(found: Sequence[Any]) -> bytes:
 
 def draw(path: Path, found: Sequence[Any], models: Sequence[str], layers: Sequence[int] | None) -> None:
     """Figures 6 and 7: eq. (1) of every head of the models, sorted within a layer, with and without CoT."""
-    from stairwise.measure import language
+    from stairwise.papers.parity_cot import entropies
+    from stairwise.papers.parity_cot.figures.heads import heads_by_layer
 
     named = {
-        f"{Path(one.name).name}, {condition}": language.per_head(values)
+        f"{Path(one.name).name}, {condition}": entropies.per_head(values)
         for one in found
         if one.name in models
         for condition, values in one.values.items()

@@ -28,7 +28,7 @@ OWNER = "own"  # of experiments that no paper has
 
 
 @dataclass
-class Fit(Outcome):
+class SeedFit(Outcome):
     """One seed: how it ended, its metrics and arrays, its model (None where training was lost to a NaN)."""
 
     seed: int = 0
@@ -37,7 +37,7 @@ class Fit(Outcome):
     record: StoredTrial | None = None  # where it is stored
 
 
-class Fits(list[Fit]):
+class Fits(list[SeedFit]):
     """The fits of all seeds."""
 
     def table(self):
@@ -137,7 +137,7 @@ def _trained(
         for place, (i, outcome) in enumerate(zip(part, outcomes, strict=True)):
             model = host.carry if group == 1 else jax.tree.map(lambda leaf, place=place: leaf[place], host.carry)
             model = None if outcome.status in LOST else model
-            fits.append(Fit(**vars(outcome), seed=seeds[i], numbers=rows[i], model=model))
+            fits.append(SeedFit(**vars(outcome), seed=seeds[i], numbers=rows[i], model=model))
             display.finished(f"seed {seeds[i]}", outcome.status)
     return fits
 
@@ -153,7 +153,7 @@ def _environment(began: float, seeds: int, group: int) -> dict[str, Any]:
     }
 
 
-def _stored(store: Store, trial: Trial, fit: Fit, environment: Mapping[str, Any]) -> StoredTrial:
+def _stored(store: Store, trial: Trial, fit: SeedFit, environment: Mapping[str, Any]) -> StoredTrial:
     """The stored fit. Its code is named by what came out of it, so that another result takes its place."""
     files = encode_trial(trial, fit, {})
     code = hashlib.sha256(files[METRICS] + files[ARRAYS]).hexdigest()

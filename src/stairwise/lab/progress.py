@@ -82,7 +82,7 @@ class Lines(Silent):
             print(f"{self.what}: {self.done}/{self.total} in {seconds:.0f} s", file=sys.stderr, flush=True)
 
 
-class Live(Silent):
+class TerminalBars(Silent):
     """For terminals: a bar over all items, one over the current item's ticks; rate, time left and live metric."""
 
     def __init__(self):
@@ -134,7 +134,7 @@ class Live(Silent):
         self.bars.stop()
 
 
-class Both(Silent):
+class TwoDisplays(Silent):
     """Two displays of the same work."""
 
     def __init__(self, first: Silent, second: Silent):
@@ -177,4 +177,4 @@ def watched(items: Iterable[T], total: int, what: str, progress: Silent | None) 
 
 def for_terminal() -> Silent:
     """The display that suits where standard error goes."""
-    return Live() if sys.stderr.isatty() else Lines()
+    return TerminalBars() if sys.stderr.isatty() else Lines()

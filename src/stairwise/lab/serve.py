@@ -11,7 +11,7 @@ from stairwise.config import ConfigError
 LOOPBACK = "127.0.0.1"
 
 
-class Handler(SimpleHTTPRequestHandler):
+class FolderHandler(SimpleHTTPRequestHandler):
     """Files below the folder and nothing else: no listings, no links that lead out, no other host's pages."""
 
     server_version, sys_version = "stairwise", ""
@@ -52,7 +52,7 @@ def server(folder: Path, port: int) -> ThreadingHTTPServer:
     if not 0 <= port <= 65535:
         raise ConfigError(f"port={port} must lie in 0..65535")
     try:
-        return ThreadingHTTPServer((LOOPBACK, port), partial(Handler, directory=str(folder.resolve())))
+        return ThreadingHTTPServer((LOOPBACK, port), partial(FolderHandler, directory=str(folder.resolve())))
     except OSError as error:
         raise ConfigError(f"port={port} cannot be used: {error.strerror}") from None
 

@@ -14,7 +14,7 @@ from stairwise.lab.progress import Silent, watched
 from stairwise.lab.run import grid as grids
 from stairwise.lab.run.board import BAD, Aim, Board, settings
 from stairwise.lab.run.execute import execute
-from stairwise.lab.run.grid import Axis
+from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.plan import tally
 from stairwise.lab.run.sharing import Shard
 from stairwise.lab.run.stale import is_stale
@@ -32,7 +32,7 @@ class SweepRequest:
 
     experiment: Experiment
     preset: str
-    axes: list[Axis]
+    axes: list[GridAxis]
     trials: Sequence[Trial]  # of the shard, where there is one
     asked: Sequence[Trial]  # of all shards
     shard: Shard | None = None
@@ -83,7 +83,7 @@ class SweepRequest:
 class Sweep(Result):
     """The stored trials that a sweep asked for, those that failed included."""
 
-    axes: list[Axis] = field(default_factory=list)
+    axes: list[GridAxis] = field(default_factory=list)
     aim: Aim = Aim()
 
     @property

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from stairwise.lab.contract.experiment import Experiment, Trial, Trials
-from stairwise.lab.progress import Both, Silent
+from stairwise.lab.progress import Silent, TwoDisplays
 from stairwise.lab.run.board import cell_name
-from stairwise.lab.run.grid import Axis
+from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.stale import made_now
 from stairwise.lab.store.store import Store
 from stairwise.live.feed import TRIALS, Feed
@@ -19,7 +19,7 @@ from stairwise.live.server import Live
 RELOADING = 3.0  # seconds without a page before it counts as closed
 
 
-Planned = tuple[Experiment, str, Sequence[Trial]] | tuple[Experiment, str, Sequence[Trial], Sequence[Axis]]
+Planned = tuple[Experiment, str, Sequence[Trial]] | tuple[Experiment, str, Sequence[Trial], Sequence[GridAxis]]
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def watched(
     if show and can_open():
         open_page(live.address)
     try:
-        yield Both(display, feed)
+        yield TwoDisplays(display, feed)
         live.close()
         if not stay and sys.stdout.isatty() and live.watched():
             print("the page stays until you close it", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.experiment import Trial
-from stairwise.lab.contract.microscope import Axis, Map, Microscope, frames_of, snapshot_ticks
+from stairwise.lab.contract.microscope import Map, MapAxis, Microscope, frames_of, snapshot_ticks
 from stairwise.lab.store.files import StoreError
 from stairwise.live.feed import Feed, TrialRow
 from stairwise.report.site.data import to_json
@@ -95,7 +95,7 @@ def _maps(name: str, frames: list[np.ndarray]) -> list[Map]:
         return [each for k in several for each in _maps(f"{name} {k + 1}", [frame[k] for frame in frames])]
     matrices = [np.atleast_2d(frame).astype(np.float64) for frame in frames]
     rows, columns = ([str(k + 1) for k in range(size)] for size in matrices[0].shape)
-    return [Map(name, "", matrices, Axis("row", rows), Axis("column", columns))]
+    return [Map(name, "", matrices, MapAxis("row", rows), MapAxis("column", columns))]
 
 
 class Maps:

@@ -61,7 +61,7 @@ def _files() -> dict[str, bytes]:
     return own | assets() | {f"assets/{name}": folder.joinpath(name).read_bytes() for name in ("live.js", "live.css")}
 
 
-class Handler(serve.Handler):
+class LiveHandler(serve.FolderHandler):
     """Answers one request; the page's own server is `self.live`."""
 
     def __init__(self, *given: Any, live: "Live", **more: Any):
@@ -149,7 +149,7 @@ class Live:
         self.readers: list[Seen] = []
         self.lock = threading.Lock()
         try:
-            self.http = ThreadingHTTPServer((serve.LOOPBACK, port), partial(Handler, live=self))
+            self.http = ThreadingHTTPServer((serve.LOOPBACK, port), partial(LiveHandler, live=self))
         except OSError as error:
             raise ConfigError(f"port={port} cannot be used: {error.strerror}") from None
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True, name="stairwise-live").start()

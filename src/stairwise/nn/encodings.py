@@ -17,7 +17,7 @@ MOST_ROUNDS = 1000
 RARE = 2.0**-30  # a chance of repeated rows below which plain signs are not searched for them
 
 
-class Draw(NamedTuple):
+class EncodingDraw(NamedTuple):
     """A set of encodings, how many rounds of draws it took, and whether it is above the threshold all the same."""
 
     encodings: Float[Array, "count width"]
@@ -52,7 +52,7 @@ def near_orthogonal(
     threshold: float | Float[Array, ""] = 1.0,
     scheme: str = "offenders",
     max_rounds: int = MOST_ROUNDS,
-) -> Draw:
+) -> EncodingDraw:
     """`count` sign vectors of unit norm with |<e_i, e_j>| <= threshold, no two of them equal up to sign.
 
     offenders: redraw every row that is too close to an earlier one, until none is; vector: accept rows one by one;
@@ -63,7 +63,7 @@ def near_orthogonal(
         raise ValueError(f"scheme={scheme} must be one of {', '.join(SCHEMES)} (near_orthogonal)")
     scale = 1 / jnp.sqrt(jnp.float32(width))
     if scheme == "none":
-        return Draw(scale * distinct_signs(key, count, width), jnp.int32(1), jnp.bool_(False))
+        return EncodingDraw(scale * distinct_signs(key, count, width), jnp.int32(1), jnp.bool_(False))
     # inner products of sign vectors are whole numbers; the slack absorbs rounding of threshold * width
     limit = jnp.minimum(width * (jnp.float32(threshold) + 1e-6), width - 0.5)
     if scheme == "vector":
@@ -72,7 +72,7 @@ def near_orthogonal(
         # round 0 draws under fold_in(key, 0), so the loop needs no case for the first draw
         start = random_signs(jax.random.fold_in(key, 0), count, width)
         signs, rounds, above = _redrawn(start, key, limit, max_rounds, whole=scheme == "matrix")
-    return Draw(scale * signs, rounds, above)
+    return EncodingDraw(scale * signs, rounds, above)
 
 
 def _redrawn(start, key, limit, max_rounds: int, whole: bool = False):

@@ -15,9 +15,9 @@ from stairwise.cli import main
 from stairwise.config import ConfigError, as_dict, from_dict, update
 from stairwise.lab import registry
 from stairwise.lab.contract.experiment import Trial
-from stairwise.measure.gsm8k import Problem
 from stairwise.papers.parity_cot import corpus, language, word_problems
 from stairwise.papers.parity_cot.config.language import Corpus, Figures67, Model, Prefixes, Reading
+from stairwise.papers.parity_cot.gsm8k import Problem
 from stairwise.papers.parity_cot.presets.language import ARMS, GSM8K
 from tests.helpers import assert_close
 from tests.language import INVENTED, gsm8k_folder, write_problems

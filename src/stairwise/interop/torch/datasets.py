@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils import data
 
-from stairwise.lab.data.request import Block, DataRequest
+from stairwise.lab.data.request import DataRequest, ExampleBlock
 
 
 class IterableDataset(data.IterableDataset):
@@ -53,7 +53,7 @@ class IterableDataset(data.IterableDataset):
             yield from _tensors(block) if self.numbers else block.records()
 
 
-def _tensors(block: Block) -> Iterator[dict[str, torch.Tensor]]:
+def _tensors(block: ExampleBlock) -> Iterator[dict[str, torch.Tensor]]:
     columns = {"index": torch.from_numpy(block.index)}
     columns |= {name: torch.from_numpy(values.copy()).long() for name, values in block.columns.items()}
     for row in range(block.rows):

@@ -58,7 +58,7 @@ class Exponent(Comparison):
 
 
 @dataclass(frozen=True)
-class Measured:
+class Quantity:
     """A named quantity without a pass line."""
 
     name: str
@@ -214,9 +214,9 @@ def slope(
     )
 
 
-def measured(name: str, value: Any) -> Measured:
+def measured(name: str, value: Any) -> Quantity:
     """A named quantity without a pass line."""
-    return Measured(name, float(value))
+    return Quantity(name, float(value))
 
 
 def row(values: Mapping[str, Any] | None = None, /, **more: Any) -> Table:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from stairwise.config import Config, ConfigError, leaves, one_line
-from stairwise.lab.contract.checks import Comparison, Emptiness, Hypothesis, Measured, Remark, Table
+from stairwise.lab.contract.checks import Comparison, Emptiness, Hypothesis, Quantity, Remark, Table
 from stairwise.lab.contract.manifest import KINDS, TIERS
 from stairwise.lab.contract.verdict import Verdict
 
@@ -153,7 +153,7 @@ class Claim:
     def _concluded(self, found: Sequence[Any], unmet: tuple[str, ...]) -> Verdict:
         """The verdict that follows from what a check has yielded."""
         comparisons = [each for each in found if isinstance(each, Comparison)]
-        values = [each for each in found if isinstance(each, Measured)]
+        values = [each for each in found if isinstance(each, Quantity)]
         unmet += tuple(each.name for each in found if isinstance(each, Hypothesis) and not each.met)
         empty = [each for each in found if isinstance(each, Emptiness) and each.applies]
         notes = [each.text for each in found if isinstance(each, Remark)]
@@ -210,7 +210,7 @@ class Claim:
 def _rows(found: Sequence[Any]) -> tuple[Mapping[str, Any], ...]:
     """The table of details: comparisons and values first, then the rows that the check gives."""
     lines: list[Mapping[str, Any]] = [each.line for each in found if isinstance(each, Comparison)]
-    lines += [{"quantity": each.name, "measured": each.value} for each in found if isinstance(each, Measured)]
+    lines += [{"quantity": each.name, "measured": each.value} for each in found if isinstance(each, Quantity)]
     return (*lines, *(each.values for each in found if isinstance(each, Table)))
 
 

@@ -179,7 +179,7 @@ class Cell(NamedTuple):
     program_key: str | None = None
 
 
-class Parts:
+class SharedParts:
     """What all trials of a config share, computed when it is asked for."""
 
     def __init__(self, experiment: Experiment, config: Config):
@@ -249,8 +249,8 @@ class Trial:
         return _short(f"{before}{self.seed}{after}")
 
     @cached_property
-    def parts(self) -> Parts:
-        return Parts(self.experiment, self.config)
+    def parts(self) -> SharedParts:
+        return SharedParts(self.experiment, self.config)
 
     @property
     def structure(self) -> Config:
@@ -279,7 +279,7 @@ class Trials(Sequence[Trial]):
         self.ends = list(itertools.accumulate(len(block) * len(seeds) for block in self.blocks))
         for seed in seeds[:: max(1, len(seeds) - 1)] if isinstance(seeds, range) else seeds:
             check_seed(seed)
-        self.parts: dict[tuple[int, int], Parts] = {}
+        self.parts: dict[tuple[int, int], SharedParts] = {}
 
     def __len__(self) -> int:
         return self.ends[-1] if self.ends else 0

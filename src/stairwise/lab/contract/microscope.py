@@ -24,7 +24,7 @@ Numbers = Sequence[float] | Sequence[int] | np.ndarray
 
 
 @dataclass(frozen=True)
-class Axis:
+class MapAxis:
     """What the rows or columns of a map mean: a title, one label an entry, and where a new block begins."""
 
     title: str
@@ -48,8 +48,8 @@ class Map:
     name: str
     says: str
     frames: Sequence[np.ndarray]
-    rows: Axis | Sequence[Axis]
-    columns: Axis | Sequence[Axis]
+    rows: MapAxis | Sequence[MapAxis]
+    columns: MapAxis | Sequence[MapAxis]
     overlays: Sequence[Overlay] = ()
 
     def __post_init__(self):
@@ -58,11 +58,11 @@ class Map:
             if np.shape(frame) != expected:
                 raise ValueError(f"map {self.name}: frame {number} is {np.shape(frame)}, its labels are {expected}")
 
-    def rows_of(self, frame: int) -> Axis:
-        return self.rows if isinstance(self.rows, Axis) else self.rows[frame]
+    def rows_of(self, frame: int) -> MapAxis:
+        return self.rows if isinstance(self.rows, MapAxis) else self.rows[frame]
 
-    def columns_of(self, frame: int) -> Axis:
-        return self.columns if isinstance(self.columns, Axis) else self.columns[frame]
+    def columns_of(self, frame: int) -> MapAxis:
+        return self.columns if isinstance(self.columns, MapAxis) else self.columns[frame]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import numpy as np
 
 from stairwise.config import ConfigError
 from stairwise.lab.contract.sources import PAD
-from stairwise.lab.data.request import Block, DataRequest
+from stairwise.lab.data.request import DataRequest, ExampleBlock
 from stairwise.lab.store.files import explained, parse, replacing
 from stairwise.tasks.prose import Prose, digits, listed, numbers
 
@@ -73,7 +73,7 @@ def target(out: Path | None) -> Iterator[io.BufferedIOBase]:
             os.fsync(file.fileno())
 
 
-class Writer(Protocol):
+class FileWriter(Protocol):
     """Writes a header when it is made, then block after block."""
 
     file: io.BufferedIOBase
@@ -82,7 +82,7 @@ class Writer(Protocol):
         self.file = file
 
     @abstractmethod
-    def add(self, block: Block) -> None:
+    def add(self, block: ExampleBlock) -> None:
         """The records of a block."""
 
     def close(self) -> None:
@@ -92,14 +92,14 @@ class Writer(Protocol):
         """There will be no more: the file is thrown away."""
 
 
-class JsonLines(Writer):
+class JsonLines(FileWriter):
     """A record a line; the whole line is put together in NumPy."""
 
     def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file = file
         file.write(f'{{"{KEY}": {header}}}\n'.encode())
 
-    def add(self, block: Block) -> None:
+    def add(self, block: ExampleBlock) -> None:
         line = '{"index": ' + numbers(block.index)
         for name, text in block.words.items():
             line = line + f', "{name}": "' + text + '"'
@@ -124,13 +124,13 @@ def json_values(values: np.ndarray, ragged: bool = False) -> Prose:
     return "[" + text + "]"
 
 
-class Parquet(Writer):
+class Parquet(FileWriter):
     """A row group a block."""
 
     def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file, self.header, self.writer = file, header, None
 
-    def add(self, block: Block) -> None:
+    def add(self, block: ExampleBlock) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -170,14 +170,14 @@ def _lists(values: np.ndarray, ragged: bool) -> Any:
     return array
 
 
-class Npz(Writer):
+class Npz(FileWriter):
     """One array a column: each lies in a nameless temporary file until all are complete."""
 
     def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file, self.header, self.n = file, header, request.n
         self.spools: dict[str, tuple[Any, np.ndarray]] = {}
 
-    def add(self, block: Block) -> None:
+    def add(self, block: ExampleBlock) -> None:
         for name, values in {"index": block.index, **block.columns}.items():
             if name not in self.spools:
                 self.spools[name] = (tempfile.TemporaryFile(), values[:0])  # noqa: SIM115  closed at the end
@@ -199,7 +199,7 @@ class Npz(Writer):
             spool.close()
 
 
-class Tokens(Writer):
+class Tokens(FileWriter):
     """The safetensors layout of one tensor whose size is known before its content."""
 
     def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
@@ -215,12 +215,12 @@ class Tokens(Writer):
         described += b" " * (-len(described) % 8)
         file.write(len(described).to_bytes(8, "little") + described)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: ExampleBlock) -> None:
         tokens = block.columns["tokens"]
         self.file.write(np.ascontiguousarray(tokens, dtype=tokens.dtype.newbyteorder("<")).tobytes())
 
 
-WRITERS: dict[str, type[Writer]] = {"jsonl": JsonLines, "parquet": Parquet, "npz": Npz, "tokens": Tokens}
+WRITERS: dict[str, type[FileWriter]] = {"jsonl": JsonLines, "parquet": Parquet, "npz": Npz, "tokens": Tokens}
 
 
 # --- reading a header -------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ WORKED = ("steps", "step_values")  # what only examples with worked steps have
 
 
 @dataclass(frozen=True)
-class Block:
+class ExampleBlock:
     """Examples `start`, `start` + 1, ...: arrays of whole numbers, and the same in words."""
 
     start: int
@@ -109,15 +109,15 @@ class DataRequest:
     def block_rows(self) -> int:
         return max(1, min(MOST_ROWS, NUMBERS // max(1, self.source.room)))
 
-    def block(self, start: int, rows: int) -> Block:
+    def block(self, start: int, rows: int) -> ExampleBlock:
         """Examples start..start+rows-1."""
         digits = self.space.digits(self.seed, self.split, np.arange(start, start + rows, dtype=np.uint64))
         columns = self.source.columns(digits)
         texts = self.source.texts(columns)
         told = {name: values for name, values in columns.items() if self.cot or name not in WORKED}
-        return Block(start, rows, told, texts, self.cot, self.source.ragged)
+        return ExampleBlock(start, rows, told, texts, self.cot, self.source.ragged)
 
-    def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[Block]:
+    def blocks(self, shard: int = 0, shards: int = 1) -> Iterator[ExampleBlock]:
         """All examples, or every `shards`-th block of them: shards together have each example exactly once."""
         rows = self.block_rows
         if shards > 1:  # small blocks, so that every shard has some

@@ -44,7 +44,7 @@ BARS: Mapping[str, tuple[float, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Trial:
+class MutantResult:
     """What one mutant did to one claim."""
 
     paper: str
@@ -81,7 +81,7 @@ def audit(
     seed: int = 0,
     cache: Path | None = None,
     progress: Silent | None = None,
-) -> Iterator[Trial]:
+) -> Iterator[MutantResult]:
     """Try the mutants of claims in an order drawn from `seed`, until the time is over.
 
     `sample` is how many mutants at most. What `cache` (a JSON file) knows, by the text of the mutant and the code of
@@ -288,16 +288,16 @@ def _read(cache: Path | None) -> dict[str, tuple[str, str]]:
         return {}
 
 
-def _trial(claim: Claim, mutant: Mutant, outcome: str, note: str) -> Trial:
+def _trial(claim: Claim, mutant: Mutant, outcome: str, note: str) -> MutantResult:
     place = mutant.place.removeprefix("stairwise.papers.")
     fields = (mutant.operator, place, mutant.line, mutant.before, mutant.after, outcome, note)
-    return Trial(claim.paper, claim.id, claim.strength, *fields)
+    return MutantResult(claim.paper, claim.id, claim.strength, *fields)
 
 
-def known_trials(claims: Sequence[Claim], cache: Path) -> tuple[list[Trial], dict[str, int]]:
+def known_trials(claims: Sequence[Claim], cache: Path) -> tuple[list[MutantResult], dict[str, int]]:
     """What has been tried so far of the claims as they stand now, and how many mutants each of them has."""
     known = _read(cache)
-    found: list[Trial] = []
+    found: list[MutantResult] = []
     mutants_of: dict[str, int] = {}
     for claim in claims:
         pairs = [(claim, mutant) for mutant in of_claim(claim)]
@@ -306,7 +306,7 @@ def known_trials(claims: Sequence[Claim], cache: Path) -> tuple[list[Trial], dic
     return found, mutants_of
 
 
-def counts(trials: Iterable[Trial]) -> dict[tuple[str, str], dict[str, int]]:
+def counts(trials: Iterable[MutantResult]) -> dict[tuple[str, str], dict[str, int]]:
     """Per paper and strength: how many mutants ended how."""
     table: dict[tuple[str, str], dict[str, int]] = {}
     for trial in trials:
@@ -315,7 +315,7 @@ def counts(trials: Iterable[Trial]) -> dict[tuple[str, str], dict[str, int]]:
     return dict(sorted(table.items()))
 
 
-def below_bar(trials: Sequence[Trial]) -> list[str]:
+def below_bar(trials: Sequence[MutantResult]) -> list[str]:
     """Which papers kill too few of the mutants that a strength has to kill."""
     found = []
     for paper in sorted({trial.paper for trial in trials}):
@@ -330,5 +330,5 @@ def below_bar(trials: Sequence[Trial]) -> list[str]:
     return found
 
 
-def as_dicts(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+def as_dicts(trials: Iterable[MutantResult]) -> list[dict[str, Any]]:
     return [asdict(trial) for trial in trials]

@@ -48,7 +48,7 @@ OUTCOMES = ("counterexample", "none found", "none in the whole space", "nothing 
 
 
 @dataclass(frozen=True)
-class Axis:
+class SearchAxis:
     """A field that varies: between two numbers, or over some values."""
 
     path: str
@@ -220,7 +220,7 @@ def expected(claim: Claim) -> bool:
 # --- the space --------------------------------------------------------------------------------------------------------
 
 
-def space(claim: Claim, dropped: str = "") -> list[Axis]:
+def space(claim: Claim, dropped: str = "") -> list[SearchAxis]:
     """Where to look. Inside the hypotheses: the space that a claim declares, else one by rule.
 
     By rule, a field with choices takes all of them. A whole number goes from its lower limit, or 1, to the power of ten
@@ -242,7 +242,7 @@ def space(claim: Claim, dropped: str = "") -> list[Axis]:
     return axes
 
 
-def _hull(a: Axis | None, b: Axis | None) -> Axis | None:
+def _hull(a: SearchAxis | None, b: SearchAxis | None) -> SearchAxis | None:
     if a is None or b is None:
         return a or b
     low, high = min(a.low, b.low), max(a.high, b.high)
@@ -253,16 +253,16 @@ def _values(case: Any) -> Iterator[tuple[str, Any]]:
     return ((leaf.path, leaf.default) for leaf in leaves(case))
 
 
-def _axis(field: Field, low: float, high: float, spacing: str) -> Axis:
+def _axis(field: Field, low: float, high: float, spacing: str) -> SearchAxis:
     whole = field.kind is int
-    return Axis(field.path, round(low) if whole else low, round(high) if whole else high, spacing, whole)
+    return SearchAxis(field.path, round(low) if whole else low, round(high) if whole else high, spacing, whole)
 
 
-def _by_rule(field: Field, values: Sequence[Any]) -> Axis | None:
+def _by_rule(field: Field, values: Sequence[Any]) -> SearchAxis | None:
     if field.kind is bool:
-        return Axis(field.path, choices=(False, True))
+        return SearchAxis(field.path, choices=(False, True))
     if field.metadata.get("choices"):
-        return Axis(field.path, choices=tuple(field.metadata["choices"]))
+        return SearchAxis(field.path, choices=tuple(field.metadata["choices"]))
     if field.kind not in (int, float):
         return None
     lowest, highest = _limits(field)
@@ -401,7 +401,14 @@ class _Search:
     """The search inside the hypotheses, or outside one of them."""
 
     def __init__(
-        self, claim: Claim, dropped: str, axes: list[Axis], seed: int, limit: float, root: Path | None, fresh: bool
+        self,
+        claim: Claim,
+        dropped: str,
+        axes: list[SearchAxis],
+        seed: int,
+        limit: float,
+        root: Path | None,
+        fresh: bool,
     ):
         self.claim, self.dropped, self.axes, self.seed, self.limit = claim, dropped, axes, seed, limit
         base = dict(_values(claim.cases[0]))
@@ -603,7 +610,7 @@ class _Search:
                 replace_file(self.file, seal({"claim": self.claim.name, "dropped": self.dropped, **kept}))
 
 
-def _bisect(axis: Axis, false: float, is_false: Callable[[float], bool]) -> None:
+def _bisect(axis: SearchAxis, false: float, is_false: Callable[[float], bool]) -> None:
     """From a value at which the statement is false towards the least one, at which it is not."""
     true, given = axis.least, false
     for _ in range(64 if axis.whole else 12):

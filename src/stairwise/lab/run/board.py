@@ -8,7 +8,7 @@ from typing import Any
 from stairwise.config import ConfigError, as_text, leaves
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.progress import CALLS, Silent
-from stairwise.lab.run.grid import Axis
+from stairwise.lab.run.grid import GridAxis
 from stairwise.train.stage import LOST
 
 BAD = ("failed", *LOST)
@@ -44,13 +44,13 @@ class Aim:
         return a > b if self.highest else a < b
 
 
-def settings(trial: Any, axes: Sequence[Axis]) -> dict[str, Any]:
+def settings(trial: Any, axes: Sequence[GridAxis]) -> dict[str, Any]:
     """The values of the grid's fields in a trial or a record."""
     values = {field.path: field.default for field in leaves(trial.config)}
     return {axis.path: values[axis.path] for axis in axes}
 
 
-def cell_name(trial: Any, axes: Sequence[Axis]) -> str:
+def cell_name(trial: Any, axes: Sequence[GridAxis]) -> str:
     """What a trial is called apart from its seed."""
     fields = [f"{path}={as_text(value)}" for path, value in settings(trial, axes).items()]
     named = trial.arm.split(", ")  # an arm that the grid has changed is called by its values
@@ -58,14 +58,14 @@ def cell_name(trial: Any, axes: Sequence[Axis]) -> str:
     return " ".join(filter(None, words))
 
 
-def label(trial: Any, axes: Sequence[Axis]) -> str:
+def label(trial: Any, axes: Sequence[GridAxis]) -> str:
     return f"{cell_name(trial, axes)} seed {trial.seed}".strip()
 
 
 class Board(Silent):
     """Shows a sweep on another display."""
 
-    def __init__(self, display: Silent, axes: Sequence[Axis], aim: Aim):
+    def __init__(self, display: Silent, axes: Sequence[GridAxis], aim: Aim):
         self.display, self.axes, self.aim = display, axes, aim
         self.counts: Counter[str] = Counter()
         self.best: tuple[str, float, str] | None = None

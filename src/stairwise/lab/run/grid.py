@@ -31,7 +31,7 @@ from stairwise.config import (
     static_fields,
     update,
 )
-from stairwise.lab.contract.experiment import MOST_SHARED, Cell, Experiment, Parts, Trials
+from stairwise.lab.contract.experiment import MOST_SHARED, Cell, Experiment, SharedParts, Trials
 from stairwise.lab.progress import Silent, watched
 
 MOST_TRIALS = 1_000_000
@@ -39,7 +39,7 @@ MOST_VALUES = 100_000
 
 
 @dataclass(frozen=True)
-class Axis:
+class GridAxis:
     """One field and the values it takes."""
 
     path: str
@@ -63,7 +63,7 @@ def from_words(words: Sequence[str]) -> dict[str, str]:
     return grid
 
 
-def axes(config: Config, grid: Mapping[str, Any]) -> list[Axis]:
+def axes(config: Config, grid: Mapping[str, Any]) -> list[GridAxis]:
     """The typed values of every field of a grid; ConfigError names a field that is unknown, empty or mistyped."""
     known = {field.path: field for field in leaves(config)}
     found = []
@@ -75,7 +75,7 @@ def axes(config: Config, grid: Mapping[str, Any]) -> list[Axis]:
         values = texts(known[path], given) if isinstance(given, str) else list(given)
         if not values:
             raise ConfigError(f"grid {path} has no values")
-        found.append(Axis(path, tuple(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))))
+        found.append(GridAxis(path, tuple(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))))
     if not found:
         raise ConfigError("a sweep needs a grid: --grid field=v1,v2,...")
     return found
@@ -152,7 +152,7 @@ def _logarithmic(first: float, last: float, count: int) -> list[float]:
 def trials(
     experiment: Experiment,
     preset: str,
-    found: Sequence[Axis],
+    found: Sequence[GridAxis],
     seeds: Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
     progress: Silent | None = None,
@@ -174,7 +174,7 @@ def trials(
             config = cells.config(arm, values, check=True)
             place = number * len(cells.first) + arm
             blocks.setdefault(cells.shared(arm, values, config)[0], array("L")).append(place)
-    ordered = [Block(cells, blocks[size]) for size in sorted(blocks)]
+    ordered = [CellBlock(cells, blocks[size]) for size in sorted(blocks)]
     return Trials(experiment, ordered, experiment.seeds(preset, seeds))
 
 
@@ -184,7 +184,7 @@ class Cells:
     Fields and single values are checked once, so that only the rules between fields are left for each combination.
     """
 
-    def __init__(self, experiment: Experiment, preset: str, found: Sequence[Axis], changes: Mapping[str, Any]):
+    def __init__(self, experiment: Experiment, preset: str, found: Sequence[GridAxis], changes: Mapping[str, Any]):
         self.experiment, self.preset = experiment, experiment.preset(preset)
         base, self.names = self.preset.config, list(self.preset.arms)
         known = {field.path: field for field in leaves(base)}
@@ -216,7 +216,7 @@ class Cells:
         if key not in self.known:
             if len(self.known) >= MOST_SHARED:
                 self.known.clear()
-            self.known[key] = size(config), Parts(self.experiment, config).program_key
+            self.known[key] = size(config), SharedParts(self.experiment, config).program_key
         return self.known[key]
 
     def __getitem__(self, place: int) -> Cell:
@@ -235,7 +235,7 @@ class Cells:
         return Cell(config, self.called[key], self.shared(arm, values, config)[1])
 
 
-class Block(Sequence[Cell]):
+class CellBlock(Sequence[Cell]):
     """The cells at some places."""
 
     def __init__(self, cells: Cells, places: Sequence[int]):

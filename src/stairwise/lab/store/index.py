@@ -24,8 +24,8 @@ from stairwise.lab.store.segment import (
     NAME,
     ROWS_AT_ONCE,
     Segment,
+    SegmentWriter,
     Signature,
-    Writer,
     beginning,
     entry,
     finals_table,
@@ -201,12 +201,12 @@ class Index:
             remove(segment.path)
 
     @contextmanager
-    def _writer(self) -> Iterator[Writer]:
+    def _writer(self) -> Iterator[SegmentWriter]:
         """Writes a segment aside and gives it its place when all is in it."""
         scratch = self.root / "tmp" / scratch_name()
         scratch.mkdir(parents=True)
         try:
-            writer = Writer(scratch)
+            writer = SegmentWriter(scratch)
             yield writer
             if writer.rows:
                 writer.publish(self.folder)

@@ -109,7 +109,7 @@ def _name(lines: bytes) -> str:
     return f"{FORMAT}-{hashlib.sha256(lines).hexdigest()[:32]}"
 
 
-class Writer:
+class SegmentWriter:
     """Collects a segment, trial by trial, in a folder of its own; measurements do not pile up in memory."""
 
     def __init__(self, folder: Path):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay, mean_entropy
+from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, Overlay, mean_entropy
 
 STAGES = ("integer", "exact")
 LARGEST = 200  # tokens; beyond, a map is all pooling
@@ -29,8 +29,8 @@ def attention(record: Any) -> Microscope | None:
             f"layer {number + 1}",
             f"completes {layer.hops} hop{'s' if layer.hops > 1 else ''}; rows attend to columns",
             [frames[step][number].T for step in steps],
-            Axis("query token (block, letter)", tokens, tuple(blocks)),
-            Axis("key token (block, letter)", tokens, tuple(blocks)),
+            MapAxis("query token (block, letter)", tokens, tuple(blocks)),
+            MapAxis("key token (block, letter)", tokens, tuple(blocks)),
             (Overlay("the right key", [(q, int(key)) for q, key in enumerate(ideal[number])]),),
         )
         for number, layer in enumerate(task.plan)

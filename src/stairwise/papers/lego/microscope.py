@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.microscope import Axis, Curve, Map, Microscope, Overlay, mean_entropy
+from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, Overlay, mean_entropy
 
 
 def diagonals(record: Any) -> Microscope | None:
@@ -44,10 +44,10 @@ def diagonals(record: Any) -> Microscope | None:
     )
 
 
-def _axes(lengths: list[int]) -> tuple[list[Axis], list[Axis]]:
-    rows = [Axis("answer", [f"answer {l}" for l in range(length)]) for length in lengths]
+def _axes(lengths: list[int]) -> tuple[list[MapAxis], list[MapAxis]]:
+    rows = [MapAxis("answer", [f"answer {l}" for l in range(length)]) for length in lengths]
     columns = [
-        Axis(
+        MapAxis(
             "clause",
             [f"predicate {l + 1}" for l in range(length)] + [f"answer {l}" for l in range(length)],
             (length,),

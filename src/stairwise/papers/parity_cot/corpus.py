@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Int
 
 from stairwise.config import ConfigError
-from stairwise.measure.gsm8k import Problem, reasoning, result, without_calculator
 from stairwise.papers.parity_cot import word_problems
 from stairwise.papers.parity_cot.config.language import Corpus
+from stairwise.papers.parity_cot.gsm8k import Problem, reasoning, result, without_calculator
 
 PIECE = re.compile(r"<<|>>|####|[a-z]+|[0-9]|\n|[^\sa-z0-9]")
 UNKNOWN, BEGIN, END = "<unknown>", "<begin>", "<end>"

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.microscope import (
-    Axis,
     Curve,
     Map,
+    MapAxis,
     Microscope,
     Overlay,
     frames_of,
@@ -44,8 +44,8 @@ def secret_found(record: Any) -> Microscope | None:
                 "attention",
                 "mean over fresh sequences; rows attend to columns",
                 frames,
-                Axis("step of the chain", rows),
-                Axis("token", bits + chain, (task.bits,)),
+                MapAxis("step of the chain", rows),
+                MapAxis("token", bits + chain, (task.bits,)),
                 (overlay,) if task.cot else (),
             )
         ],
@@ -69,7 +69,7 @@ def heads_watched(record: Any) -> Microscope | None:
     secret = [int(position) for position in np.atleast_1d(record.array("train/secret"))[: task.size]]
     tokens = [f"bit {j + 1}{' (secret)' if j in secret else ''}" for j in range(task.bits)]
     tokens += ["the 0 before the chain", *(f"partial sum {i + 1}" for i in range(live))]
-    rows = Axis("step of the chain", [f"step {i + 1}" for i in range(live)] if task.cot else ["the answer"])
+    rows = MapAxis("step of the chain", [f"step {i + 1}" for i in range(live)] if task.cot else ["the answer"])
     group = task.absorbed if task.cot else task.size
     overlay = Overlay("the secret bits that the step adds", [(i // group, j) for i, j in enumerate(secret)])
     samples = [tick * config.look for tick in ticks]
@@ -85,7 +85,7 @@ def heads_watched(record: Any) -> Microscope | None:
                 "mean attention; rows attend to columns",
                 [_seen(frame[layer, head, lead : lead + live, :width], first + lead) for frame in frames],
                 rows,
-                Axis("token", tokens[:width], (task.bits,)),
+                MapAxis("token", tokens[:width], (task.bits,)),
                 (overlay,),
             )
             for layer in range(frames[0].shape[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stairwise.config import ConfigError
-from stairwise.measure.gsm8k import Problem, read_problems
+from stairwise.papers.parity_cot.gsm8k import Problem, read_problems
 
 VARIABLE = "STAIRWISE_GSM8K"
 SPLITS = ("train.jsonl", "test.jsonl")

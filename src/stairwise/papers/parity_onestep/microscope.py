@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.microscope import (
-    Axis,
     Curve,
     Map,
+    MapAxis,
     Microscope,
     Overlay,
     frames_of,
@@ -74,7 +74,7 @@ def _frames(record: Any) -> tuple[list[int], list[np.ndarray]]:
     return [tick // record.config.blocks for tick in ticks], frames_of(record, "descent/W")
 
 
-def _axes(record: Any, nodes: np.ndarray, used: np.ndarray, children: np.ndarray) -> tuple[Axis, Axis]:
+def _axes(record: Any, nodes: np.ndarray, used: np.ndarray, children: np.ndarray) -> tuple[MapAxis, MapAxis]:
     slots, height = record.config.task.slots, record.array("descent/height")
     secret = {int(child) for child in children.ravel() if child < slots}
 
@@ -87,7 +87,7 @@ def _axes(record: Any, nodes: np.ndarray, used: np.ndarray, children: np.ndarray
     rows = [f"{token(slots + m)} = {token(a)} x {token(b)}" for m, (a, b) in pairs]
     levels = [k for k in range(1, len(nodes)) if height[nodes[k]] != height[nodes[k - 1]]]
     first_node = int(np.searchsorted(used, slots))
-    return Axis("node m", rows, levels), Axis("token j", [token(j) for j in used.tolist()], (first_node,))
+    return MapAxis("node m", rows, levels), MapAxis("token j", [token(j) for j in used.tolist()], (first_node,))
 
 
 def _curves(record: Any, steps: list[int], attended: list[np.ndarray]) -> list[Curve]:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.microscope import (
-    Axis,
     Curve,
     Map,
+    MapAxis,
     Microscope,
     Overlay,
     curves_of,
@@ -40,16 +40,16 @@ def weights(record: Any) -> Microscope | None:
                 "W",
                 "scores of a key (rows) for a query (columns)",
                 W,
-                Axis("key", joint, (d,)),
-                Axis("query", joint, (d,)),
+                MapAxis("key", joint, (d,)),
+                MapAxis("query", joint, (d,)),
                 (Overlay("ideal: C x identity on positions", [(d + i, d + i) for i in range(width)]),),
             ),
             Map(
                 "V",
                 "what a selected column (columns) adds to the output (rows)",
                 frames_of(record, "train/V"),
-                Axis("output", joint[:d]),
-                Axis("input", joint, (d,)),
+                MapAxis("output", joint[:d]),
+                MapAxis("input", joint, (d,)),
                 (Overlay("ideal: alpha x identity on tokens", [(i, i) for i in range(d)]),),
             ),
         ),

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from stairwise.measure.similarity import cosine
-from stairwise.nn.encodings import Draw, near_orthogonal, subset_encoding
+from stairwise.nn.encodings import EncodingDraw, near_orthogonal, subset_encoding
 from stairwise.papers.selection.config import Online
 from stairwise.papers.selection.model import SelectionAttention, ideal
 from stairwise.papers.selection.task import Selection, SparseSelection, draw_tokens, uniform_subset
@@ -119,7 +119,7 @@ def encoding_set(trial: RunningTrial[Online], length: int, index):
     return draw_set(trial, length, index).encodings
 
 
-def draw_set(trial: RunningTrial[Online], length: int, index) -> Draw:
+def draw_set(trial: RunningTrial[Online], length: int, index) -> EncodingDraw:
     encoding = trial.config.encoding
     key = at(trial.key("encodings"), index)
     return near_orthogonal(key, length, encoding.width, encoding.threshold, encoding.scheme)

@@ -17,7 +17,7 @@ PAIRED = {"supervision": ("with", "without"), "extrapolation": ("beyond", "withi
 
 
 @dataclass(frozen=True)
-class Cell:
+class AnswerCell:
     """One paper's answer to one question: what it says, and what was measured, or why nothing was."""
 
     says: str = ""
@@ -30,32 +30,32 @@ class Cell:
     problem: str = ""
 
 
-def cell(paper: Paper, question: str, sets: Mapping[str, Sequence[TrialSet]]) -> Cell:
+def cell(paper: Paper, question: str, sets: Mapping[str, Sequence[TrialSet]]) -> AnswerCell:
     answer = next((each for each in paper.answers if each.question == question), None)
     if answer is None:
-        return Cell()
+        return AnswerCell()
     if answer.read is None:
-        return Cell(answer.says)
+        return AnswerCell(answer.says)
     name = f"{paper.id}/{answer.experiment}"
     found = sets.get(name, ())
     if not found:
         preset = next(iter(paper.experiment(answer.experiment).presets))
-        return Cell(answer.says, name, missing=f"stairwise run {name} --preset {preset}")
+        return AnswerCell(answer.says, name, missing=f"stairwise run {name} --preset {preset}")
     return _measured(answer.says, answer.read, name, found[0])
 
 
-def _measured(says: str, read: Callable[[list[Any]], Measured], name: str, found: TrialSet) -> Cell:
+def _measured(says: str, read: Callable[[list[Any]], Measured], name: str, found: TrialSet) -> AnswerCell:
     about = f"{found.preset or 'other'}, {len(found.seeds)} seed{'s' if len(found.seeds) != 1 else ''}"
     try:
         with none_left_open():
             measured = read(list(found.records))
         value, other = (each if is_number(each) else None for each in (measured.value, measured.other))
-        return Cell(says, name, about, plain(measured.text), value, other)
+        return AnswerCell(says, name, about, plain(measured.text), value, other)
     except Exception as error:  # records that the paper's function did not expect
-        return Cell(says, name, about, problem=message(error))
+        return AnswerCell(says, name, about, problem=message(error))
 
 
-def as_data(cells: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
+def as_data(cells: Mapping[str, Mapping[str, AnswerCell]]) -> dict[str, Any]:
     return {paper: {question: asdict(each) for question, each in row.items()} for paper, row in cells.items()}
 
 

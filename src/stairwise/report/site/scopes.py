@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.experiment import Experiment
-from stairwise.lab.contract.microscope import Axis, Map, Microscope, Overlay
+from stairwise.lab.contract.microscope import Map, MapAxis, Microscope, Overlay
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.report.site.data import chunk, short, thinned
 from stairwise.report.site.sets import TrialSet
@@ -144,7 +144,7 @@ def encode(array: np.ndarray, low: float, high: float) -> str:
     return base64.b64encode(codes.astype("<u2").tobytes()).decode()
 
 
-def _axis(axis: Axis, tile: int) -> dict[str, Any]:
+def _axis(axis: MapAxis, tile: int) -> dict[str, Any]:
     labels = [plain(label) for label in axis.labels]
     if tile > 1:
         ends = [(labels[k], labels[min(k + tile, len(labels)) - 1]) for k in range(0, len(labels), tile)]

@@ -14,9 +14,9 @@ from stairwise.config import ConfigError
 from stairwise.extras import missing
 from stairwise.lab.contract.checks import at_most, note, row, skip_if, true
 from stairwise.lab.contract.claims import Claim
-from stairwise.measure import attention, estimates, gsm8k, language
+from stairwise.measure import attention, estimates
 from stairwise.nn import transformer
-from stairwise.papers.parity_cot import word_problems
+from stairwise.papers.parity_cot import entropies, gsm8k, word_problems
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.config.language import Figures67, Prefixes
 from stairwise.train import keys
@@ -44,13 +44,13 @@ def sparser_with_cot(config: Figures67, seed: int):
     texts = [gsm8k.texts(problem) for problem in chosen]
     model = _load(config.model)
     trained = _values(config, model, texts)
-    chance = _values(config, language.randomise(model, seed), texts)
+    chance = _values(config, entropies.randomise(model, seed), texts)
     pairs = {"with CoT - without": (trained["with CoT"], trained["without CoT"])}
     if config.tuned:
         tuned = _values(config, _load(config.tuned), texts)
         pairs["tuned - pre-trained, with CoT"] = (tuned["with CoT"], trained["with CoT"])
-    rows = {name: language.compare(*pair) for name, pair in pairs.items()}
-    rows["random weights: with CoT - without"] = language.compare(chance["with CoT"], chance["without CoT"])
+    rows = {name: entropies.compare(*pair) for name, pair in pairs.items()}
+    rows["random weights: with CoT - without"] = entropies.compare(chance["with CoT"], chance["without CoT"])
     for name in pairs:  # eq. (1) is the first variant
         yield at_most(f"eq. (1), {name}: upper end", rows[name][0].difference.high, -math.ulp(0.0))
     matched, random = rows["with CoT - without"][1], rows["random weights: with CoT - without"][0]
@@ -83,14 +83,14 @@ LEDGER.claims += [
 
 def _load(name: str) -> Any:
     try:
-        return language.load(name)
+        return entropies.load(name)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
 
 def _values(config: Figures67, model: Any, texts: Sequence[Any]) -> dict[str, np.ndarray]:
     """The entropies in the layers that count."""
-    found = language.measure(model, texts, batch=config.batch).values
+    found = entropies.measure(model, texts, batch=config.batch).values
     depth = next(iter(found.values())).shape[1]
     chosen = [layer - 1 for layer in config.layers or range(1, depth + 1)]
     if max(chosen) >= depth:

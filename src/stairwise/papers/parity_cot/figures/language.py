@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.heads import bar_places, heads_by_layer
 from stairwise.lab.contract.plots import COLOURS, COLUMN, DASHES, all_seeds, grouped, seeds_note, subplots
+from stairwise.papers.parity_cot.figures.heads import bar_places, heads_by_layer
 
 LOOKS = ("min cot", "mean cot", "min own", "mean own", "min question", "mean question")  # as they are stored
 PANELS = (

@@ -1,0 +1,16 @@
+"""Benchmarks: the same work in plain PyTorch and here, side by side in one run (`stairwise bench`).
+
+A bench is a module that lists jobs; a job makes one row. Modules are named, not imported: they need JAX and PyTorch.
+"""
+
+BENCHES = {
+    "parity_cot": ("benchmarks.parity_cot", "benchmarks.parity_cot_theory"),
+    "sweep": ("benchmarks.sweep",),
+    "selection": ("benchmarks.selection",),
+    "composition": ("benchmarks.composition",),
+    "lego": ("benchmarks.lego", "benchmarks.lego_theory"),
+    "parity_onestep": ("benchmarks.parity_onestep",),
+    "store": ("benchmarks.store",),
+}
+USUAL = tuple(name for name in BENCHES if name != "store")  # it writes ten thousand trials first
+GROWING = tuple(name for name in USUAL if name != "sweep")

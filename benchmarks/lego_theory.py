@@ -1,0 +1,80 @@
+"""The theory's transformer, value token: gathers (Stairwise) against 5d-wide products (PyTorch).
+
+The dense form gets embedded clauses as input and W as one matrix of 5d rows, so that its time is that of one good
+matrix product. A gather does 5d/(3L+2l) times fewer multiplications, each at a lower rate: the ratio grows with d.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from benchmarks.mirror import blocking, full_precision, relative_error, tensor, waiting
+from benchmarks.row import Job, Row, Settings, contest
+from stairwise.papers.lego import model as models
+from stairwise.papers.lego.task import Lego, lego
+from stairwise.papers.lego.theory import chains, literal
+
+STEP = 2  # clauses of the answer that are told
+
+
+def network(task: Lego, neurons: int) -> models.Transformer:
+    """Random W and random Q43, Q44."""
+    key, d = jax.random.key(0), task.vocabulary
+    model = models.initial(key, d, neurons, positions=1, sigma0=0.3, bias=0.05, clip=20.0, rho=0.8, q=4)
+    blocks = jax.random.normal(jax.random.fold_in(key, 1), (2, d, d), dtype=jnp.float32)
+    scores = models.SparseScores(blocks[0], blocks[1])
+    return models.Transformer(model.weights, scores, model.bias, model.clip, model.rho, model.q)
+
+
+class TorchMirror:
+    """F of a batch of embedded contexts (batch, clauses, 5d), as Definition 3.5 writes it."""
+
+    def __init__(self, model: models.Transformer, neurons: int, device: str):
+        self.written, self.neurons = literal.network_of(model), neurons
+        Q = self.written.scores.astype(np.float32)
+        W = np.ascontiguousarray(self.written.weights[0].reshape(-1, Q.shape[0]).T, dtype=np.float32)  # 5d by d m
+        self.weights, self.scores = tensor(W, device), tensor(Q, device)
+
+    @torch.no_grad()
+    def logits(self, Z: torch.Tensor) -> torch.Tensor:
+        rho, q = self.written.rho, self.written.q
+        attention = torch.softmax(torch.einsum("bi,ij,bkj->bk", Z[:, -1], self.scores, Z), dim=-1)
+        mixed = torch.einsum("bk,bki->bi", attention, Z)
+        pre = (mixed @ self.weights).reshape(len(Z), -1, self.neurons) + self.written.bias
+        low = pre.clamp(0, rho)
+        smooth = low**q / (q * rho ** (q - 1)) + (pre - rho).clamp(min=0)
+        return smooth.sum(dim=-1).clamp(max=self.written.clip)
+
+
+def row(settings: Settings) -> Row:
+    variables, L, neurons, batch = (6, 3, 2, 2) if settings.tiny else (161, 5, 12, 8)
+    task, device = lego("C6", variables, L), settings.torch_device
+    model = network(task, neurons)
+    told = chains.sentences(task, chains.drawn(task, 0, batch))[:, : L + STEP]
+    clauses = jnp.asarray(told, dtype=jnp.int32)
+    Z = np.stack([literal.embed(sentence, task.vocabulary) for sentence in told]).astype(np.float32)
+    embedded, mirror = tensor(Z, device), TorchMirror(model, neurons, device)
+    gather = jax.jit(lambda model, rows: jax.vmap(lambda clauses: model.logits(clauses, L)[0])(rows))
+    with full_precision():
+        error = relative_error([(gather(model, clauses), mirror.logits(embedded))])
+    compiled = torch.compile(mirror.logits)
+    return contest(
+        settings,
+        Row(
+            "lego",
+            f"logits of the value token, C6, d={task.vocabulary}, {L + STEP} clauses, batch {batch}",
+            unit="batch",
+            mirror="dense products",
+            error=error,
+            facts={"multiplications, dense over gathers": 5 * task.vocabulary / (3 * L + 2 * STEP)},
+        ),
+        blocking(lambda: gather(model, clauses)),
+        waiting(lambda: mirror.logits(embedded), device),
+        lambda: waiting(lambda: compiled(embedded), device),
+        tolerance=1e-4,
+    )
+
+
+def jobs(settings: Settings) -> list[Job]:
+    return [Job("logits of the value token", row)]
