@@ -10,7 +10,7 @@ from stairwise.papers.lego.claims.networks import drawn, ideal
 from stairwise.papers.lego.claims.refined import features_of, steps_of
 from stairwise.papers.lego.claims.sizes import Drawn, Ideal
 from stairwise.papers.lego.config.task import Task
-from stairwise.papers.lego.theory import dilution, events, gradients, refined, start
+from stairwise.papers.lego.theory import dilution, events, gradients, lengths, refined, start
 from stairwise.tasks.groups import named
 from tests.helpers import assert_close
 
@@ -107,3 +107,11 @@ def test_logit_bounds_are_attained():
     assert_close(1 - p[0], start.logit_floor(d, B), 1e-13)
     assert_close(-np.log(p[0]), start.loss_floor(d, B), 1e-12)
     assert_close(start.loss_floor(d, 60.0), 19 * np.exp(-60.0), 1e-12)
+
+
+def test_a_question_at_the_end_of_a_chain_is_lost_at_the_critical_length_and_one_at_its_start_later():
+    scores = (4.0, 0.2, 3.5, -0.1)
+    critical = lengths.critical_length(scores, 6)
+    assert dilution.rotten_length(*scores, 6, critical) == pytest.approx(critical)
+    assert dilution.rotten_length(*scores, 6, 1) > critical
+    assert dilution.rotten_length(*scores, 2, 1) == float("inf")

@@ -24,10 +24,10 @@ SHARES = readings.Shares(*(np.array([x]) for x in (0.4, 0.2, 0.3, 0.1)))
 
 
 def test_what_fits_all_clauses_reads_the_whole_height_and_what_fits_half_of_them_nothing():
-    assert readings.simply_second(SHARES, 7.0, True, True)["g2(y1)"] == 7.0
+    assert readings.second_same(SHARES, 7.0)["g2(y1)"] == 7.0
     even = readings.Shares(*(np.array([0.25]),) * 4)
-    assert readings.simply_second(even, 7.0, False, False)["g2(y1)"] == 0.0
-    assert readings.symmetric(even, 5.0, 2.0, "E1")["g2(y1)"] == 0.0
+    assert readings.second_differ(even, 7.0)["g2(y1)"] == 0.0
+    assert readings.on_e1(even, 5.0, 2.0)["g2(y1)"] == 0.0
 
 
 @pytest.mark.parametrize("event", ["E1", "E2", "E3", "E4", "E5", "E6"])
@@ -41,7 +41,7 @@ def test_equal_magnitudes_make_a_symmetric_action_read_like_a_simply_transitive_
         "E5": {"g2(y1)": (0, 1, 2), "g2(y0)": (0, 3), "g1(y0)": (1, 3), "both": (0, 1)},
         "E6": {"g2(y1)": (0, 1, 2, 3), "g(y1)": (2, 3), "both": (0, 1)},
     }
-    found = readings.symmetric(SHARES, 3.0, 3.0, event)
+    found = readings.EVENTS[event](SHARES, 3.0, 3.0)
     assert found.keys() == fits[event].keys()
     for name, clauses in fits[event].items():
         expected = 3.0 * (2 * sum(SHARES[k][0] for k in clauses) - 1)
@@ -69,10 +69,11 @@ def test_along_one_run_every_broken_formula_is_noticed_and_the_second_hypothesis
         times, facts = claims.tracked(config, "1.2.2")
     assert 0 < inductions.until(facts["(d) own - near <= far - c2"]) < len(times)
     assert inductions.until(facts["(a) a + c increases"]) == len(times)
-    real, split = readings.symmetric, pushes.split
-    for broken in (lambda m, a, b, e: real(m, a, -b, e), lambda m, a, b, e: real(m, 2 * a, b, e)):
-        monkeypatch.setattr(readings, "symmetric", broken)
-        assert at("lemE13", config).status == at("lemE29", config).status == "fails"
+    real, split = dict(readings.EVENTS), pushes.split
+    for id, event in (("lemE13", "E1"), ("lemE29", "E5")):
+        for broken in (lambda m, a, b, f=real[event]: f(m, a, -b), lambda m, a, b, f=real[event]: f(m, 2 * a, b)):
+            monkeypatch.setitem(readings.EVENTS, event, broken)
+            assert at(id, config).status == "fails"
     monkeypatch.setattr(pushes, "split", lambda *args: tuple(2 * part for part in split(*args)))
     seen._moments.cache_clear()
     assert at("lemE31", config).status == "fails"

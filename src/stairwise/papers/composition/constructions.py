@@ -1,4 +1,4 @@
-"""Weights that compute every hop but for e^{-beta}: Theorem 4, any number of blocks, and Theorem 9 corrected."""
+"""Weights that compute every hop but for e^{-beta}: Theorem 4, every k, Theorem 9 corrected and as stated."""
 
 from functools import partial
 
@@ -125,6 +125,80 @@ def theorem9(
         tuple(key_query), jnp.asarray(readout, dtype=dtype), None, jnp.asarray(codes, dtype=dtype), plan=plan
     )
     return SparseConstruction(model, cyclic)
+
+
+# --- Theorem 9 as stated: an embedding that is chosen before pi -------------------------------------------------------
+
+
+def harmonics(angles: np.ndarray, moved: int) -> np.ndarray:
+    """1, cos, sin, ..., cos D angle, sin D angle with D = ceil(m/2), at most m+2 numbers: codes that know no support.
+
+    >>> harmonics(np.zeros(1), 2).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
+    waves = [wave(n * angles) for n in range(1, (moved + 1) // 2 + 1) for wave in (np.cos, np.sin)]
+    return np.stack([np.ones_like(angles), *waves], axis=1)
+
+
+def nodal(angles: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """w, which is 0 at every node and nowhere else, and lambda_y, which is 1 at node y and 0 at every other.
+
+    w = prod_z sin((t - t_z)/2) and lambda_y = cos((t - t_y)/2) prod_{z != y} sin((t - t_z)/2) / sin((t_y - t_z)/2).
+    For an even number m of nodes they are trigonometric polynomials of degree m/2: combinations of the harmonics.
+    """
+    sines = np.sin((angles[:, None] - nodes) / 2)
+    columns = [np.prod(sines, axis=1)]
+    for y, node in enumerate(nodes):
+        others = np.delete(nodes, y)
+        ratios = np.delete(sines, y, axis=1) / np.sin((node - others) / 2)
+        columns.append(np.cos((angles - node) / 2) * np.prod(ratios, axis=1))
+    return np.stack(columns, axis=1)
+
+
+def theorem9_uniform(hidden: Hidden, moved: int, margin: float, *, dtype: str = "float64") -> AttentionOnly:
+    """Theorem 9 with codes that do not depend on pi, and right for every query of the cyclic task.
+
+    The first W_KQ does what the printed codes do: it changes the basis of the harmonics to w and lambda_y of the
+    support, which are one-hot there. The score of key (i', j') for query (i, j) is margin times
+
+        b cos(t_i' - t_i) + c w(t_i') w(t_i) 1{j' = j} + sum_y lambda_y(t_i') lambda_y(t_i) 1{j' = pi_y(j)},
+
+    with c so large that off the support j' = j leads by 1, and b so large that no other block comes within 1.
+    """
+    blocks, alphabet = hidden.shape
+    permutations = np.asarray(hidden)
+    moving = np.flatnonzero((permutations != np.arange(alphabet)).any(axis=1))
+    if not plans.is_power_of_two(blocks) or blocks < 2:
+        raise ValueError(f"blocks={blocks} must be a power of two, 2 or more (theorem9_uniform)")
+    if not max(1, len(moving)) <= moved <= blocks:
+        raise ValueError(f"moved={moved} must lie in {max(1, len(moving))}..blocks={blocks} (theorem9_uniform)")
+    spare = np.setdiff1d(np.arange(blocks), moving)
+    support = np.concatenate([moving, spare])[: moved + moved % 2]  # as many as the degree allows; an even number
+    angles = 2 * np.pi * np.arange(blocks) / blocks
+    codes = harmonics(angles, moved)
+    grid = 2 * np.pi * np.arange(codes.shape[1]) / codes.shape[1]
+    basis = np.linalg.solve(harmonics(grid, moved), nodal(grid, angles[support]))
+    functions = nodal(angles, angles[support])
+    zero, ones = functions[:, 0], functions[:, 1:]
+    off = np.setdiff1d(np.arange(blocks), support)
+    stay = float(np.max((1 + np.sum(ones[off] ** 2, axis=1)) / zero[off] ** 2, initial=0.0))
+    across = stay * np.abs(np.outer(zero, zero)) + np.abs(ones) @ np.abs(ones).T
+    step = 1 - np.cos(2 * np.pi / blocks)
+    letters, code = np.eye(alphabet), codes.shape[1]
+    circle, turn = np.zeros((code, code)), np.zeros((code, code))
+    circle[1:3, 1:3] = np.eye(2)
+    turn[1:3, 1:3] = [[1 - step, -np.sin(2 * np.pi / blocks)], [np.sin(2 * np.pi / blocks), 1 - step]]
+    first = (1 + 2 * across.max()) / step * np.kron(circle, np.ones((alphabet, alphabet)))
+    first += stay * np.kron(np.outer(basis[:, 0], basis[:, 0]), letters)
+    for y, block in enumerate(support):
+        first += np.kron(np.outer(basis[:, 1 + y], basis[:, 1 + y]), letters[:, permutations[block]])
+    plan, key_query = plans.layers(blocks), []
+    for number, layer in enumerate(plan):
+        matrix = np.zeros((number + 2, number + 2, *first.shape))
+        matrix[0, layer.query] = margin * (first if number == 0 else np.kron(turn, letters) / min(1.0, step))
+        key_query.append(jnp.asarray(matrix, dtype=dtype))
+    readout = readouts(len(plan), jnp.kron(jnp.eye(code, 1, dtype=dtype), jnp.eye(alphabet, dtype=dtype)))
+    return AttentionOnly(tuple(key_query), readout, None, jnp.asarray(codes, dtype=dtype), plan=plan)
 
 
 def moves(hidden: Hidden):

@@ -26,6 +26,7 @@ for _part in (
     "pushes",
     "inductions",
     "lengths",
+    "rot",
     "attention",
     "figures",
 ):

@@ -17,10 +17,10 @@ def formula(seen: Moments, same_action: bool, same_value: bool = False) -> Said:
     """p, p of the confused class, and 1 - p of an event, from the lemmas' Lambdas; each (times, 1)."""
     config, height = seen.config, height_of(seen.config)
     if seen.step == 1:
-        read = readings.simply_first(seen.shares, height, same_action)
+        read = readings.FIRST[same_action](seen.shares, height)
         names = ("g1(y0)", "g1(y)" if same_action else "g2(y0)", "g1(y)")
     else:
-        read = readings.simply_second(seen.shares, height, same_action, same_value)
+        read = readings.SECOND[same_action, same_value](seen.shares, height)
         confused = {(True, True): "g2(y)", (False, True): "g1(y1)"}.get((same_action, same_value), "g2(y0)")
         names = ("g2(y1)", confused, "g2(y)")
     active = lambda name: literal.activation(read[name], config.network.rho, config.network.power)[:, 0, 0]  # noqa: E731
@@ -116,7 +116,7 @@ LEDGER.family(
         },
     },
     form="bound",
-    of=(readings.chances, readings.simply_first, readings.simply_second),
+    of=(readings.chances,),
     hypotheses=CYCLIC_DESCENT,
     cases=CYCLIC,
 )
@@ -173,7 +173,7 @@ LEDGER.family(
         },
     },
     form="bound",
-    of=(readings.chances, readings.simply_first, readings.simply_second),
+    of=(readings.chances,),
     hypotheses=CYCLIC_DESCENT,
     cases=CYCLIC,
 )

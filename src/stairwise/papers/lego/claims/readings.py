@@ -23,29 +23,30 @@ def height_of(config: Reduced) -> float:
     return constants.clip_factor * np.log(config.vocabulary) + constants.rho * (1 - 1 / constants.power)
 
 
-def simply(seen: Moments) -> Tables:
-    """The events of Appendix D at one step, with the Lambdas that its lemmas give."""
+def simply(seen: Moments, differ: bool) -> Tables:
+    """Events of Appendix D at one step, with their Lambdas: where actions and values differ, or all the others."""
     facts, m, height = seen.seen, seen.shares, height_of(seen.config)
     if seen.step == 1:
         return {
-            "g1 != g2": (~facts.same_action, readings.simply_first(m, height, False)),
-            "g1 = g2": (facts.same_action, readings.simply_first(m, height, True)),
+            f"g1 {'=' if same else '!='} g2": (facts.same_action == same, formula(m, height))
+            for same, formula in readings.FIRST.items()
+            if same != differ
         }
     return {
         f"g1 {'=' if action else '!='} g2, y0 {'=' if value else '!='} y1": (
             (facts.same_action == action) & (facts.same_value == value),
-            readings.simply_second(m, height, action, value),
+            formula(m, height),
         )
-        for action in (False, True)
-        for value in (False, True)
+        for (action, value), formula in readings.SECOND.items()
+        if (action or value) != differ
     }
 
 
-def symmetric(seen: Moments) -> Tables:
-    """The events of Appendix E."""
+def symmetric(seen: Moments, event: str) -> Tables:
+    """One event of Appendix E."""
     network = network_of(seen.config)
-    formula = lambda event: readings.symmetric(seen.shares, float(network.alpha), float(network.beta), event)  # noqa: E731
-    return {event: (mask, formula(event)) for event, mask in seen.seen.events().items()}
+    table = readings.EVENTS[event](seen.shares, float(network.alpha), float(network.beta))
+    return {event: (seen.seen.events()[event], table)}
 
 
 def compared(seen: Moments, tables: Tables):
@@ -82,19 +83,21 @@ def unnamed(seen: Moments, tables: Tables) -> float:
 
 # --- Appendix D -------------------------------------------------------------------------------------------------------
 
-DIFFER = {1: ("g1 != g2",), 2: ("g1 != g2, y0 != y1",)}
-AGREE = {1: ("g1 = g2",), 2: ("g1 != g2, y0 = y1", "g1 = g2, y0 != y1", "g1 = g2, y0 = y1")}
-
-
-def chosen(seen: Moments, events: dict[int, tuple[str, ...]]) -> Tables:
-    return {name: pair for name, pair in simply(seen).items() if name in events[seen.step]}
+DIFFER = (readings.first_differ, readings.second_differ)
+AGREE = (
+    readings.first_same,
+    readings.second_same_action,
+    readings.second_same_value,
+    readings.second_same,
+)
 
 
 def who_is_active(config: AttentionRun, seed: int, *, stage: str):
     """On the main events; in stage 2.1 all other neurons are below -rho, later only below 0."""
     for step in (1, 2):
         seen = at_stage(config, step, stage)
-        tables = chosen(seen, DIFFER)
+        tables = simply(seen, differ=True)
+        yield from compared(seen, tables)
         yield from active_as_named(seen, tables)
         rest, bar = unnamed(seen, tables), -config.network.rho if stage == "2.1" else 0.0
         yield at_most(f"largest Lambda of other neurons, step {step}", rest, bar)
@@ -118,7 +121,7 @@ LEDGER.family(
         },
     },
     form="exact",
-    of=(readings.simply_first, readings.simply_second),
+    of=DIFFER,
     hypotheses=CYCLIC_DESCENT,
     cases=CYCLIC,
 )
@@ -128,7 +131,7 @@ def main_events(config: AttentionRun, seed: int, *, stage: str):
     """Lambda on g_1 != g_2 and on g_1 != g_2, y_0 != y_1, and the bounds of the stage."""
     one, two = (at_stage(config, step, stage) for step in (1, 2))
     for seen in (one, two):
-        yield from compared(seen, chosen(seen, DIFFER))
+        yield from compared(seen, simply(seen, differ=True))
     height, size, differ = height_of(config), np.log(config.vocabulary), ~one.seen.same_action
     near, far = (mass[:, 0, 0] for mass in one.shares[:2])
     answer, wrong = one.named("g1(y0)", differ), one.named("g2(y0)", differ)
@@ -176,7 +179,7 @@ LEDGER.family(
         },
     },
     form="bound",
-    of=(readings.simply_first, readings.simply_second),
+    of=DIFFER,
     hypotheses=CYCLIC_DESCENT,
     cases=CYCLIC,
 )
@@ -186,7 +189,7 @@ def other_events(config: AttentionRun, seed: int, *, stage: str):
     """Lambda where the two actions or the two values are the same, and who is active there."""
     for step in (1, 2):
         seen = at_stage(config, step, stage)
-        tables = chosen(seen, AGREE)
+        tables = simply(seen, differ=False)
         yield from compared(seen, tables)
         yield from active_as_named(seen, tables)
         yield at_most(f"largest Lambda of other neurons, step {step}", unnamed(seen, tables), 0.0, rounding=1e-12)
@@ -214,7 +217,7 @@ LEDGER.family(
         "lemD38": {"statement": "Lemma D.38", "says": f"stage 2.3, {SAYS_OTHER}", "given": {"stage": "2.3"}},
     },
     form="exact",
-    of=(readings.simply_first, readings.simply_second),
+    of=AGREE,
     hypotheses=CYCLIC_DESCENT,
     cases=CYCLIC,
 )
@@ -226,7 +229,7 @@ LEDGER.family(
 def on_event(config: AttentionRun, seed: int, *, stage: str, event: str):
     """All named neurons of one event, and that no other is active."""
     seen = at_stage(config, 2, stage)
-    tables = {event: symmetric(seen)[event]}
+    tables = symmetric(seen, event)
     yield from compared(seen, tables)
     yield from active_as_named(seen, tables)
     yield at_most("largest Lambda of other neurons", unnamed(seen, tables), 0.0)
@@ -247,45 +250,80 @@ SAYS_E6 += r" \mathrm{past})\beta$ of the answer"
 LEDGER.family(
     on_event,
     {
-        "lemE13": {"statement": "Lemma E.13", "says": SAYS_E1, "given": {"stage": "1.2.1", "event": "E1"}},
-        "lemE14": {"statement": "Lemma E.14", "says": SAYS_E2, "given": {"stage": "1.2.1", "event": "E2"}},
-        "lemE15": {"statement": "Lemma E.15", "says": SAYS_E3, "given": {"stage": "1.2.1", "event": "E3"}},
-        "lemE16": {"statement": "Lemma E.16", "says": SAYS_E4, "given": {"stage": "1.2.1", "event": "E4"}},
-        "lemE17": {"statement": "Lemma E.17", "says": SAYS_E5, "given": {"stage": "1.2.1", "event": "E5"}},
-        "lemE18": {"statement": "Lemma E.18", "says": SAYS_E6, "given": {"stage": "1.2.1", "event": "E6"}},
+        "lemE13": {
+            "statement": "Lemma E.13",
+            "says": SAYS_E1,
+            "of": (readings.on_e1,),
+            "given": {"stage": "1.2.1", "event": "E1"},
+        },
+        "lemE14": {
+            "statement": "Lemma E.14",
+            "says": SAYS_E2,
+            "of": (readings.on_e2,),
+            "given": {"stage": "1.2.1", "event": "E2"},
+        },
+        "lemE15": {
+            "statement": "Lemma E.15",
+            "says": SAYS_E3,
+            "of": (readings.on_e3,),
+            "given": {"stage": "1.2.1", "event": "E3"},
+        },
+        "lemE16": {
+            "statement": "Lemma E.16",
+            "says": SAYS_E4,
+            "of": (readings.on_e4,),
+            "given": {"stage": "1.2.1", "event": "E4"},
+        },
+        "lemE17": {
+            "statement": "Lemma E.17",
+            "says": SAYS_E5,
+            "of": (readings.on_e5,),
+            "given": {"stage": "1.2.1", "event": "E5"},
+        },
+        "lemE18": {
+            "statement": "Lemma E.18",
+            "says": SAYS_E6,
+            "of": (readings.on_e6,),
+            "given": {"stage": "1.2.1", "event": "E6"},
+        },
         "lemE25": {
             "statement": "Lemma E.25",
             "says": f"until the loss of Lemma E.35, {SAYS_E1}",
+            "of": (readings.on_e1,),
             "given": {"stage": "1.2.2", "event": "E1"},
         },
         "lemE26": {
             "statement": "Lemma E.26",
             "says": f"until the loss of Lemma E.35, {SAYS_E2}",
+            "of": (readings.on_e2,),
             "given": {"stage": "1.2.2", "event": "E2"},
         },
         "lemE27": {
             "statement": "Lemma E.27",
             "says": f"until the loss of Lemma E.35, {SAYS_E3}",
+            "of": (readings.on_e3,),
             "given": {"stage": "1.2.2", "event": "E3"},
         },
         "lemE28": {
             "statement": "Lemma E.28",
             "says": f"until the loss of Lemma E.35, {SAYS_E4}",
+            "of": (readings.on_e4,),
             "given": {"stage": "1.2.2", "event": "E4"},
         },
         "lemE29": {
             "statement": "Lemma E.29",
             "says": f"until the loss of Lemma E.35, {SAYS_E5}",
+            "of": (readings.on_e5,),
             "given": {"stage": "1.2.2", "event": "E5"},
         },
         "lemE30": {
             "statement": "Lemma E.30",
             "says": f"until the loss of Lemma E.35, {SAYS_E6}",
+            "of": (readings.on_e6,),
             "given": {"stage": "1.2.2", "event": "E6"},
         },
     },
     form="exact",
-    of=(readings.symmetric,),
     hypotheses=both(assumption_c1, many_variables),
     cases=SYMMETRIC,
 )

@@ -35,3 +35,18 @@ def concentration(a: float, b: float, c: float, e: float, length: int, step: int
 def diluted(at_two: float, length: int, constant: float = 2.0) -> float:
     """Section 6.2.1: eps(L) <= C L / (C L + 1/eps(2, 2)); C = 2 is enough wherever eps(2, 2) <= 1/2."""
     return constant * length / (constant * length + 1 / at_two)
+
+
+def rotten_length(a: float, b: float, c: float, e: float, values: int, step: float) -> float:
+    """The number L of predicates at which step l is no longer read: Section 8's context rot, in the mean over chains.
+
+    Each of the L - 1 other predicates and l - 1 earlier answers agrees with the right neuron by chance, 1/n_Y, so that
+    it reads e^a + e^c - (1 - 2/n_Y) ((L-1) e^b + (l-1) e^e), up to a positive factor. Two values never fail.
+
+    >>> round(rotten_length(math.log(3), 0.0, math.log(3), 0.0, 6, 1), 9)
+    10.0
+    """
+    if values <= 2:
+        return math.inf
+    read = values / (values - 2) * (math.exp(a) + math.exp(c)) - (step - 1) * math.exp(e)
+    return 1 + read / math.exp(b)

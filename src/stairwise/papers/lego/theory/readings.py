@@ -23,10 +23,11 @@ class Shares(NamedTuple):
     past: np.ndarray
 
 
-def simply_first(m: Shares, height: float, same: bool) -> Lambdas:
-    """Step 1 under a simply transitive action: Lemma D.36 where g_1 != g_2, Lemma D.38 where g_1 = g_2."""
-    if same:
-        return {"g1(y0)": height + 0 * m.own, "g1(y)": (1 - 2 * m.own) * height}
+# --- simply transitive: one function per event ------------------------------------------------------------------------
+
+
+def first_differ(m: Shares, height: float) -> Lambdas:
+    """Step 1, g_1 != g_2 (Lemmas D.12, D.24 and D.36)."""
     return {
         "g1(y0)": (1 - 2 * m.far) * height,
         "g2(y0)": (1 - 2 * m.near) * height,
@@ -34,22 +35,13 @@ def simply_first(m: Shares, height: float, same: bool) -> Lambdas:
     }
 
 
-def simply_second(m: Shares, height: float, same_action: bool, same_value: bool) -> Lambdas:
-    """Step 2: Lemma D.36 where both actions and both values differ, Lemma D.38 elsewhere."""
-    if same_action and same_value:
-        return {"g2(y1)": height + 0 * m.own, "g2(y)": (1 - 2 * m.own - 2 * m.past) * height}
-    if same_action:
-        return {
-            "g2(y1)": (1 - 2 * m.past) * height,
-            "g2(y0)": (1 - 2 * m.own) * height,
-            "g2(y)": (1 - 2 * m.own - 2 * m.past) * height,
-        }
-    if same_value:
-        return {
-            "g2(y1)": (1 - 2 * m.far) * height,
-            "g1(y1)": (1 - 2 * m.near) * height,
-            "g2(y)": (2 * m.near - 1) * height,
-        }
+def first_same(m: Shares, height: float) -> Lambdas:
+    """Step 1, g_1 = g_2 (Lemmas D.14, D.26 and D.38)."""
+    return {"g1(y0)": np.full_like(m.own, height), "g1(y)": (1 - 2 * m.own) * height}
+
+
+def second_differ(m: Shares, height: float) -> Lambdas:
+    """Step 2, g_1 != g_2 and y_0 != y_1 (Lemmas D.12, D.24 and D.36)."""
     return {
         "g2(y1)": (1 - 2 * m.far - 2 * m.past) * height,
         "g2(y0)": (m.near - m.own + m.past - m.far) * height,
@@ -59,48 +51,114 @@ def simply_second(m: Shares, height: float, same_action: bool, same_value: bool)
     }
 
 
-def symmetric(m: Shares, alpha: float, beta: float, event: str) -> Lambdas:
-    """Lemmas E.13 to E.18 and E.25 to E.30: V is alpha on a fiber and -beta off it, beta at the own value else -alpha.
+def second_same_action(m: Shares, height: float) -> Lambdas:
+    """Step 2, g_1 = g_2 and y_0 != y_1 (Lemmas D.14, D.26 and D.38)."""
+    return {
+        "g2(y1)": (1 - 2 * m.past) * height,
+        "g2(y0)": (1 - 2 * m.own) * height,
+        "g2(y)": (1 - 2 * m.own - 2 * m.past) * height,
+    }
 
-    The paper has 2B and 2B/n_Y for alpha and beta, and leaves some terms with beta to its O(delta).
-    """
+
+def second_same_value(m: Shares, height: float) -> Lambdas:
+    """Step 2, g_1 != g_2 and y_0 = y_1 (Lemmas D.14, D.26 and D.38)."""
+    return {
+        "g2(y1)": (1 - 2 * m.far) * height,
+        "g1(y1)": (1 - 2 * m.near) * height,
+        "g2(y)": (2 * m.near - 1) * height,
+    }
+
+
+def second_same(m: Shares, height: float) -> Lambdas:
+    """Step 2, g_1 = g_2 and y_0 = y_1 (Lemmas D.14, D.26 and D.38)."""
+    return {"g2(y1)": np.full_like(m.own, height), "g2(y)": (1 - 2 * m.own - 2 * m.past) * height}
+
+
+FIRST = {False: first_differ, True: first_same}  # by whether the actions are the same
+SECOND = {  # by whether the actions and the values are the same
+    (False, False): second_differ,
+    (True, False): second_same_action,
+    (False, True): second_same_value,
+    (True, True): second_same,
+}
+
+
+# --- not free: V is alpha on a fiber and -beta off it, beta at the own value and -alpha at another --------------------
+# The paper has 2B and 2B/n_Y for alpha and beta, and leaves some terms with beta to its O(delta).
+
+
+def on_e1(m: Shares, alpha: float, beta: float) -> Lambdas:
+    """Lemmas E.13 and E.25: y_0 != y_1, and the actions differ on both."""
     near, far, own, past = m
-    both = {"both": (near + far - own - past) * alpha}
-    asked = (near - past) * alpha + (own - far) * beta
-    if event == "E1":
-        return {
-            "g2(y1)": asked,
-            "g2(y0)": (near - own) * alpha + (past - far) * beta,
-            "g1(y0)": (far - own) * alpha + (past - near) * beta,
-            "g1(y1)": (far - past) * alpha + (own - near) * beta,
-        } | both
-    if event == "E2":
-        return {
-            "g2(y1)": asked,
-            "g2(y0)": (near + far - own) * alpha + past * beta,
-            "g1(y1)": (far - past) * alpha + (own - near) * beta,
-        } | both
-    if event == "E3":
-        return {
-            "g2(y1)": near * alpha + (own + past - far) * beta,
-            "g1(y1)": far * alpha + (own + past - near) * beta,
-            "g(y1)": (own + past - near - far) * beta,
-        } | both
-    if event == "E4":
-        return {
-            "g2(y1)": (near + far - past) * alpha + own * beta,
-            "g2(y0)": (near + far - own) * alpha + past * beta,
-        } | both
-    if event == "E5":
-        return {
-            "g2(y1)": (near + far - past) * alpha + own * beta,
-            "g2(y0)": (near - own) * alpha + (past - far) * beta,
-            "g1(y0)": (far - own) * alpha + (past - near) * beta,
-        } | both
+    return {
+        "g2(y1)": (near - past) * alpha + (own - far) * beta,
+        "g2(y0)": (near - own) * alpha + (past - far) * beta,
+        "g1(y0)": (far - own) * alpha + (past - near) * beta,
+        "g1(y1)": (far - past) * alpha + (own - near) * beta,
+        "both": _both(m, alpha),
+    }
+
+
+def on_e2(m: Shares, alpha: float, beta: float) -> Lambdas:
+    """Lemmas E.14 and E.26: the actions agree on y_0 only."""
+    near, far, own, past = m
+    return {
+        "g2(y1)": (near - past) * alpha + (own - far) * beta,
+        "g2(y0)": (near + far - own) * alpha + past * beta,
+        "g1(y1)": (far - past) * alpha + (own - near) * beta,
+        "both": _both(m, alpha),
+    }
+
+
+def on_e3(m: Shares, alpha: float, beta: float) -> Lambdas:
+    """Lemmas E.15 and E.27: y_0 = y_1, and the actions differ there."""
+    near, far, own, past = m
+    return {
+        "g2(y1)": near * alpha + (own + past - far) * beta,
+        "g1(y1)": far * alpha + (own + past - near) * beta,
+        "g(y1)": (own + past - near - far) * beta,
+        "both": _both(m, alpha),
+    }
+
+
+def on_e4(m: Shares, alpha: float, beta: float) -> Lambdas:
+    """Lemmas E.16 and E.28: y_0 != y_1, and the actions agree on both."""
+    near, far, own, past = m
+    return {
+        "g2(y1)": (near + far - past) * alpha + own * beta,
+        "g2(y0)": (near + far - own) * alpha + past * beta,
+        "both": _both(m, alpha),
+    }
+
+
+def on_e5(m: Shares, alpha: float, beta: float) -> Lambdas:
+    """Lemmas E.17 and E.29: y_0 != y_1, and the actions agree on y_1 only."""
+    near, far, own, past = m
+    return {
+        "g2(y1)": (near + far - past) * alpha + own * beta,
+        "g2(y0)": (near - own) * alpha + (past - far) * beta,
+        "g1(y0)": (far - own) * alpha + (past - near) * beta,
+        "both": _both(m, alpha),
+    }
+
+
+def on_e6(m: Shares, alpha: float, beta: float) -> Lambdas:
+    """Lemmas E.18 and E.30: y_0 = y_1, and the actions agree there."""
+    near, far, own, past = m
     return {
         "g2(y1)": (near + far) * alpha + (own + past) * beta,
         "g(y1)": (own + past - near - far) * beta,
-    } | both
+        "both": _both(m, alpha),
+    }
+
+
+def _both(m: Shares, alpha: float) -> np.ndarray:
+    """A neuron that both predicates fit, and no answer."""
+    near, far, own, past = m
+    return (near + far - own - past) * alpha
+
+
+EVENTS = {"E1": on_e1, "E2": on_e2, "E3": on_e3, "E4": on_e4, "E5": on_e5, "E6": on_e6}
 
 
 def longer(agree: np.ndarray, others: np.ndarray, own: np.ndarray, past: np.ndarray, alpha: float, beta: float):
