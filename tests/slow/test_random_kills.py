@@ -140,6 +140,10 @@ def test_after_a_hundred_kills_at_random_moments_everything_is_as_without(tmp_pa
     assert table(place.store) == expected
     assert place.files() == quiet.files()
     assert not [name for name in quiet.files() if "/.stairwise-" in f"/{name}"]
-    for name in ("examples.jsonl", *(f"model/{each}" for each in os.listdir(quiet.folder / "model"))):
+    for name in (
+        "examples.jsonl",
+        ".examples.jsonl.header",
+        *(f"model/{each}" for each in os.listdir(quiet.folder / "model")),
+    ):
         assert (place.folder / name).read_bytes() == (quiet.folder / name).read_bytes(), name
     assert [run.seconds is None for run in Store.open(place.store).runs()].count(False) >= 1
