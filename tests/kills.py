@@ -181,7 +181,11 @@ def disturb(folder: Path, kills: int, seed: int, tell: Callable[[str], None] = l
     assert table(place.store) == expected
     assert place.files() == quiet.files()
     assert not [name for name in quiet.files() if "/.stairwise-" in f"/{name}"]
-    for name in ("examples.jsonl", *(f"model/{each}" for each in os.listdir(quiet.folder / "model"))):
+    for name in (
+        "examples.jsonl",
+        ".examples.jsonl.header",
+        *(f"model/{each}" for each in os.listdir(quiet.folder / "model")),
+    ):
         assert (place.folder / name).read_bytes() == (quiet.folder / name).read_bytes(), name
     assert [run.seconds is None for run in Store.open(place.store).runs()].count(False) >= 1
     assert not place.processes()

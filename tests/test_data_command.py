@@ -1,7 +1,9 @@
 """`stairwise data` and `stairwise eval`: files that can be made again, bad input in one line, real language models."""
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,9 +14,18 @@ import pytest
 
 import stairwise as sw
 from stairwise.cli import main
-from stairwise.config import leaves
+from stairwise.config import ConfigError, leaves
 from stairwise.lab import registry
+from stairwise.lab.data.evaluate import Exam, few_shots
+from stairwise.lab.data.formats import read_header
 from tests.language import need_transformers, save_tiny_model
+
+# of the YAML that lm-evaluation-harness documents (docs/task_guide.md): those that we write
+HARNESS_FIELDS = {
+    "task", "dataset_path", "dataset_kwargs", "training_split", "test_split", "fewshot_split", "fewshot_config",
+    "output_type", "description", "doc_to_text", "doc_to_target", "generation_kwargs", "filter_list", "metric_list",
+    "metadata",
+}  # fmt: skip
 
 
 def call(capsysbinary, *arguments):
@@ -36,7 +47,7 @@ def call(capsysbinary, *arguments):
         (["data", "lego", "-n", "9", "--distractors", "4"], ["distractors=4", "need 30 variables"]),
         (["data", "lego", "-n", "9", "--action", "X5"], ["action=X5", "C<n>"]),
         (["data", "lego", "-n", "9", "--lenght", "4"], ["lenght", "did you mean --length"]),
-        (["data", "lego", "-n", "9", "--format", "csv"], ["format=csv", "jsonl, parquet, npz, tokens"]),
+        (["data", "lego", "-n", "9", "--format", "csv"], ["format=csv", "jsonl, parquet, npz, tokens, lm-eval"]),
         (["data", "lego", "-n", "9", "--split", "all"], ["split=all", "train, val, test"]),
         (["data", "lego", "-n", "9", "--seed", "-1"], ["seed=-1", "0..4294967295"]),
         (["data", "lego", "-n", "9", "-o", "none/file"], ["cannot write none/file", "No such file"]),
@@ -55,6 +66,15 @@ def call(capsysbinary, *arguments):
         (["data", "--from-header", "none", "--split", "train"], ["only -o and --format"]),
         (["data", "--from-header", "none", "--no-cot"], ["only -o and --format"]),
         (["data", "--from-header", "."], ["cannot read .", "must be a file"]),
+        (["data", "lego", "-n", "9", "--format", "lm-eval"], ["format=lm-eval is a folder", "-o"]),
+        (["data", "lego", "-n", "9", "--format", "lm-eval", "-o", "a/b"], ["out=a/b", "a folder that exists"]),
+        (
+            ["data", "lego", "-n", "9", "--format", "lm-eval", "--split", "train", "-o", "x"],
+            ["split=train must be val or test where format=lm-eval"],
+        ),
+        (["data", "--card", "none.jsonl"], ["cannot read none.jsonl"]),
+        (["data", "--card", "none.jsonl", "--seed", "1"], ["name only --url and -o"]),
+        (["data", "lego", "-n", "9", "--url", "https://example.org"], ["--url goes with --card"]),
         (["data", "lego", "--list"], ["--list shows every task"]),
         (["data", "lego", "-n", "3", "--json"], ["--json goes with --list"]),
         (["data", "lego", "-n", "3", "--seed", ""], ["seed=", "whole number"]),
@@ -112,8 +132,8 @@ def test_standard_output_is_the_file_and_help_lists_the_options(capsysbinary, tm
     assert status == 0
     assert out == (tmp_path / "file").read_bytes()
     lines = [json.loads(line) for line in out.splitlines()]
-    assert lines[0]["stairwise"]["drawn"] == {"secret": [1, 3]}
-    assert lines[1:] == list(sw.data("parity_chain", 20, secret=(3, 1), size=2, cot=False, seed=1000))
+    assert read_header(tmp_path / "file")["drawn"] == {"secret": [1, 3]}
+    assert lines == list(sw.data("parity_chain", 20, secret=(3, 1), size=2, cot=False, seed=1000))
     _, out, _ = call(capsysbinary, "data", "lego", "--help")
     assert b"--distractors INT" in out
 
@@ -125,7 +145,81 @@ def test_a_file_is_made_again_from_its_header_bit_for_bit(capsysbinary, tmp_path
     assert call(capsysbinary, "data", "lego", "-n", "300", *options, "-o", str(first))[:2] == (0, b"")
     assert call(capsysbinary, "data", "--from-header", str(first), "-o", str(again))[0] == 0
     assert first.read_bytes() == again.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "first"]
+    beside = [".again.header", ".first.header"] if format == "jsonl" else []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*beside, "again", "first"]
+
+
+def test_a_task_of_the_evaluation_harness_asks_what_eval_asks(capsysbinary, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    options = {"action": "C3", "length": 2}
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    folder = tmp_path / "task"
+    status, out, _ = call(capsysbinary, "data", "lego", "-n", "9", *words, "--format", "lm-eval", "-o", str(folder))
+    assert (status, b"--include_path . --tasks stairwise_lego" in out) == (0, True)
+    task = yaml.safe_load((folder / "stairwise_lego.yaml").read_text())
+    assert task.keys() <= HARNESS_FIELDS
+    files = task["dataset_kwargs"]["data_files"]
+    test, train = ([json.loads(line) for line in (folder / files[split]).open()] for split in ("test", "train"))
+    assert test == list(sw.data("lego", 9, split="test", **options))
+    assert train == list(sw.data("lego", 64, **options))
+    assert (task["test_split"], task["fewshot_split"], task["dataset_path"]) == ("test", "train", "json")
+
+    def filled(template, record):
+        return re.sub(r"{{(\w+)}}", lambda found: record[found[1]], template)
+
+    exam = Exam.of("lego", options, n=9, shots=2, cot=True)
+    shown = [filled(f"{task['doc_to_text']} {task['doc_to_target']}\n\n", record) for record in train[:2]]
+    assert task["description"] + "".join(shown) == few_shots(exam.requests[0][1], 2)
+    for record in test:
+        right = filled(task["doc_to_target"], record)
+        for each in task["filter_list"]:
+            assert re.findall(each["filter"][0]["regex_pattern"], right)[-1] == record["answer"]
+        assert sw.score(record, right).right
+        assert len(right) <= task["generation_kwargs"]["max_gen_toks"]
+    assert "num_fewshot" not in task  # a 0 would overrule the flag of the harness
+
+
+def test_a_card_describes_each_file_and_each_of_its_columns(capsysbinary, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        call(capsysbinary, "data", "selection", "-n", "5", "--split", split, "-o", f"{split}.jsonl")
+    status, out, _ = call(capsysbinary, "data", "--card", "train.jsonl,test.jsonl", "--url", "https://example.org")
+    card = json.loads(out)
+    assert status == 0
+    assert call(capsysbinary, "data", "--card", "train.jsonl,test.jsonl", "-o", "croissant.json")[:2] == (0, b"")
+    assert json.loads((tmp_path / "croissant.json").read_text())["url"] == "https://arxiv.org/abs/2406.06893"
+    required = {"@context", "@type", "conformsTo", "name", "description", "license", "url", "creator", "datePublished"}
+    assert required | {"distribution", "recordSet"} <= card.keys()
+    assert (card["@type"], card["conformsTo"]) == ("sc:Dataset", "http://mlcommons.org/croissant/1.0")
+    assert card["url"] == "https://example.org"
+    for file, records in zip(card["distribution"], card["recordSet"], strict=True):
+        data = (tmp_path / file["contentUrl"]).read_bytes()
+        assert file["sha256"] == hashlib.sha256(data).hexdigest()
+        assert file["contentSize"] == f"{len(data)} B"
+        first = json.loads(data.splitlines()[0])
+        assert [field["name"] for field in records["field"]] == list(first)
+        for field in records["field"]:
+            assert field["source"] == {"fileObject": {"@id": file["@id"]}, "extract": {"column": field["name"]}}
+            assert field.get("repeated", False) == isinstance(first[field["name"]], list)
+            assert (field["dataType"] == "sc:Text") == isinstance(first[field["name"]], str)
+    call(capsysbinary, "data", "lego", "-n", "5", "-o", "lego.jsonl")
+    status, _, err = call(capsysbinary, "data", "--card", "train.jsonl,lego.jsonl")
+    assert (status, err) == (2, "stairwise: card=lego.jsonl must be of selection/selection, not of lego/lego\n")
+
+
+def test_a_response_is_scored_as_an_evaluation_scores_it():
+    said = iter(["Answer: 0", "so the answer is 1.", "x1 = 2; Answer: 2", "no", "perhaps 9, or else 1"] * 8)
+    entries = list(sw.data("lego", 40, split="test", action="C3", length=2))
+    texts = [next(said) for _ in entries]
+    scores = [sw.score(entry, text, answers=("0", "1", "2")) for entry, text in zip(entries, texts, strict=True)]
+    replies = iter(texts)
+    row = sw.evaluate(lambda prompt: next(replies), "lego", n=40, cot=True, action="C3", length=2).row()
+    assert (sum(map(bool, scores)), sum(score.invalid for score in scores)) == (row.answer.right, row.invalid)
+    assert [sum(score.steps[place] for score in scores) for place in range(2)] == [step.right for step in row.steps]
+    assert float(sw.score({"answer": "(0.50, -1)"}, "It is (0.5, -1.0)")) == 1.0
+    for entry in ({"prompt": "?"}, {"answer": "none"}):
+        with pytest.raises(ConfigError, match="entry must have an answer in words"):
+            sw.score(entry, "1")
 
 
 def start(*arguments, **more):
@@ -151,7 +245,7 @@ def test_a_stopped_run_leaves_nothing_behind(tmp_path, number):
 def test_a_reader_that_leaves_early_is_no_error():
     running = start("data", "lego", "-n", "1000000", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert running.stdout is not None
-    assert json.loads(running.stdout.readline())["stairwise"]["n"] == 1_000_000
+    assert json.loads(running.stdout.readline())["index"] == 0
     running.stdout.close()
     _, err = running.communicate(timeout=60)
     assert (running.returncode, err) == (0, b"")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -65,7 +66,12 @@ def test_a_project_that_cannot_be_put_in_place_leaves_nothing_behind(here, capsy
 
 def test_the_project_has_every_file_under_its_own_name(here, capsys):
     assert main(["new-paper", "k_hop", "--title", NEWEST]) == 0
-    assert "pip install -e k_hop" in capsys.readouterr().out
+    install, test, verify = capsys.readouterr().out.splitlines()[1:]
+    python = shlex.split(install)[0]  # the one that this is, whatever a shell calls python
+    assert Path(shutil.which(python) or "").samefile(sys.executable)
+    assert shlex.split(install)[1:] == ["-m", "pip", "install", "-e", "k_hop[test]"]
+    assert shlex.split(test) == [python, "-m", "pytest", "k_hop"]
+    assert shlex.split(verify) == [python, "-m", "stairwise", "verify", "k-hop"]
     files = {path.relative_to(here / "k_hop").as_posix() for path in (here / "k_hop").rglob("*") if path.is_file()}
     parts = ("__init__", "config", "task", "model", "theory", "claims", "presets", "train", "figures")
     assert files == {"pyproject.toml", "tests/test_k_hop.py", "src/k_hop/README.md"} | {

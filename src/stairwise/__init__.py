@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stairwise import interop
     from stairwise.interop.weights import export
     from stairwise.lab.api import check, falsify, load, load_model, run, verify
-    from stairwise.lab.data.evaluate import evaluate
+    from stairwise.lab.data.evaluate import evaluate, score
     from stairwise.lab.data.request import data, task
     from stairwise.lab.fitting import fit
     from stairwise.lab.sweep import sweep
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "stairwise.interop.weights": ("export",),
     "stairwise.lab.api": ("run", "verify", "check", "falsify", "load", "load_model"),
-    "stairwise.lab.data.evaluate": ("evaluate",),
+    "stairwise.lab.data.evaluate": ("evaluate", "score"),
     "stairwise.lab.data.request": ("data", "task"),
     "stairwise.lab.fitting": ("fit",),
     "stairwise.lab.sweep": ("sweep",),
@@ -79,6 +79,7 @@ __all__ = [
     "online",
     "published",
     "run",
+    "score",
     "self_training",
     "sq",
     "sweep",
@@ -99,3 +100,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'stairwise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What completion offers: the names to use, not what this module needs for itself."""
+    return [*__all__, "__version__"]

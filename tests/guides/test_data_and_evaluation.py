@@ -1,6 +1,8 @@
 """The how-to pages' commands and Python run as printed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,14 +22,14 @@ def test_every_command_of_the_data_page_writes_its_file(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     for command in COMMANDS["data"]:
         assert main(command) == 0, capsys.readouterr().err
-    formats = {read_header(path)["format"] for path in tmp_path.iterdir()}
-    assert formats == set(WRITERS)
+    files = [path for path in tmp_path.iterdir() if path.is_file() and path.name != "croissant.json"]
+    assert {read_header(path)["format"] for path in files} == set(WRITERS)
     train, test, again = (Path(f"{name}.jsonl").read_text().splitlines() for name in ("train", "test", "again"))
     assert train == again
-    assert (len(train), len(test)) == (1001, 201)
-    assert not {json.loads(line).get("prompt") for line in train[1:]} & {
-        json.loads(line)["prompt"] for line in test[1:]
-    }
+    assert (len(train), len(test)) == (1000, 200)
+    assert not {json.loads(line)["prompt"] for line in train} & {json.loads(line)["prompt"] for line in test}
+    assert json.loads(Path("croissant.json").read_text())["name"] == "stairwise-lego"
+    assert Path("harness/stairwise_lego.yaml").is_file()
     assert problem_with(read_header(Path("test.jsonl")), json.loads(test[-1])) is None
 
 
@@ -38,15 +40,30 @@ def test_the_record_of_the_data_page_is_one():
     assert problem_with(header, json.loads(record)) is None
 
 
-@pytest.mark.filterwarnings("ignore:os.fork")
-def test_the_python_of_the_data_page_runs(capsys):
+def test_the_python_of_the_data_page_runs(tmp_path, monkeypatch, capsys):
     pytest.importorskip("torch")
-    plain, loader = PYTHON["data"]
+    monkeypatch.chdir(tmp_path)
+    others, score, plain, loader, _ = PYTHON["data"]
+    assert main(next(command for command in COMMANDS["data"] if "train.jsonl" in command)) == 0
+    exec(compile(others, "data.md", "exec"), {})
+    exec(compile(score, "data.md", "exec"), {})
+    assert capsys.readouterr().out == "1000\nTrue (True, True) False\n"
     exec(compile(plain, "data.md", "exec"), {})
     assert capsys.readouterr().out.count("->") == 3
     space: dict = {}
     exec(compile(loader, "data.md", "exec"), space)
     assert space["inputs"].shape == space["labels"].shape == (100, 34)
+
+
+@pytest.mark.slow
+def test_workers_of_a_loader_start_without_a_warning(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "script.py").write_text(PYTHON["data"][-1])
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "script.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "1000\n"), done.stderr
+    assert "fork" not in done.stderr
 
 
 def test_the_python_of_the_evaluation_page_runs(capsys):

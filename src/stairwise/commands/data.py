@@ -1,9 +1,13 @@
 """`stairwise data`: the tasks, and files of their examples."""
 
 import argparse
+import json
+import os
+import shlex
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +17,15 @@ from stairwise.commands import flags
 from stairwise.config import Config, ConfigError, leaves
 from stairwise.lab import registry
 from stairwise.lab.contract.sources import TaskSource
-from stairwise.lab.data import formats
+from stairwise.lab.data import croissant, formats, harness
 from stairwise.lab.data.request import DataRequest
 from stairwise.lab.progress import Silent, for_terminal
+from stairwise.lab.store.files import explained, replace_file
 from stairwise.lab.worker import in_worker
 from stairwise.terminal import cells, heading, new_table, open_console, print_json
 
-ASKED = ("task", "n", "seed", "split", "cot", "format", "out", "from_header")  # what a file of `data` depends on
+ASKED = ("task", "n", "seed", "split", "cot", "format", "out", "from_header", "card", "url")
+LM_EVAL = "lm-eval"
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -27,15 +33,21 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument("task", nargs="?", metavar="TASK", help="one of --list")
     command.add_argument("--list", action="store_true", help="the tasks and their options")
     command.add_argument("-n", action=flags.Whole, metavar="N", help="how many examples, all different")
-    command.add_argument("--format", help="jsonl, parquet, npz or tokens (default: jsonl)")
-    command.add_argument("-o", "--out", metavar="FILE", help="file to write (default: standard output)")
-    command.add_argument("--split", help="train, val or test: disjoint for any seeds (default: train)")
+    command.add_argument(
+        "--format", help="jsonl, parquet, npz, tokens, or lm-eval, a folder with a task of it (default: jsonl)"
+    )
+    command.add_argument("-o", "--out", metavar="FILE", help="file or folder to write (default: standard output)")
+    command.add_argument(
+        "--split", help="train, val or test: disjoint for any seeds (default: train; of lm-eval: test)"
+    )
+    command.add_argument("--card", metavar="FILE,FILE", help="print or write a Croissant card of files made before")
+    command.add_argument("--url", metavar="URL", help="where the data of --card will be found")
     command.add_argument("--from-header", metavar="FILE", help="make the file again that this one's header describes")
     flags.add_questions(command)
 
 
 def configs_of(options) -> dict[str, Config] | None:
-    if options.list or options.from_header or not options.task:
+    if options.list or options.from_header or options.card or not options.task:
         return None
     return {options.task: registry.task(options.task).Config()}
 
@@ -48,9 +60,32 @@ def act(options, fields) -> int:
         return _list(options.json)
     if options.json:
         raise ConfigError("--json goes with --list; the examples themselves are --format jsonl")
-    request, format = _from_header(options, fields) if options.from_header else _asked(options, fields)
     out = Path(options.out) if options.out else None
-    in_worker(lambda stop: _write(request, format, out, stop))
+    if options.card is not None:
+        return _card(options, fields, out)
+    if options.url is not None:
+        raise ConfigError("--url goes with --card")
+    request, format = _from_header(options, fields) if options.from_header else _asked(options, fields)
+    if format == LM_EVAL:
+        folder = harness.check(request, out)
+        name = in_worker(lambda stop: _write(request, stop, folder, partial(harness.write_task, request, folder)))
+        print(f"{folder} holds a task of lm-evaluation-harness. Start it in that folder:")
+        print(f"  cd {shlex.quote(str(folder))}")
+        print(f"  lm_eval --model hf --model_args pretrained=MODEL --include_path . --tasks {name} --num_fewshot 4")
+        return 0
+    in_worker(lambda stop: _write(request, stop, out, partial(formats.write, request, format, out)))
+    return 0
+
+
+def _card(options: Any, fields: Mapping[str, str], out: Path | None) -> int:
+    if fields or any(getattr(options, name) is not None for name in ASKED if name not in ("card", "url", "out")):
+        raise ConfigError("--card takes everything from its files: name only --url and -o")
+    found = croissant.card([Path(name) for name in options.card.split(",")], options.url)
+    if out is None:
+        print_json(found)
+        return 0
+    with explained(f"write {out}"):
+        replace_file(Path(os.path.realpath(out)), (json.dumps(found, indent=1) + "\n").encode())
     return 0
 
 
@@ -59,10 +94,11 @@ def _asked(options: Any, fields: Mapping[str, str]) -> tuple[DataRequest, str]:
         raise ConfigError("data needs a TASK (stairwise data --list shows them)")
     if options.n is None:
         raise ConfigError("data needs to know how many examples: -n 1000")
-    seed, split = options.seed or 0, "train" if options.split is None else options.split
-    more = {"seed": seed, "split": split, "cot": options.cot is not False}
-    request = DataRequest.of(options.task, fields, options.n, **more)
-    return request, _format(options.format or "jsonl")
+    format = options.format or "jsonl"
+    usual = "test" if format == LM_EVAL else "train"
+    more = {"seed": options.seed or 0, "split": usual if options.split is None else options.split}
+    request = DataRequest.of(options.task, fields, options.n, **more, cot=options.cot is not False)
+    return request, _format(format)
 
 
 def _from_header(options: Any, fields: Mapping[str, str]) -> tuple[DataRequest, str]:
@@ -73,12 +109,12 @@ def _from_header(options: Any, fields: Mapping[str, str]) -> tuple[DataRequest, 
 
 
 def _format(name: str) -> str:
-    if name not in formats.WRITERS:
-        raise ConfigError(f"format={name} must be one of {', '.join(formats.WRITERS)}")
+    if name not in (*formats.WRITERS, LM_EVAL):
+        raise ConfigError(f"format={name} must be one of {', '.join((*formats.WRITERS, LM_EVAL))}")
     return name
 
 
-def _write(request: DataRequest, format: str, out: Path | None, stop: threading.Event) -> None:
+def _write(request: DataRequest, stop: threading.Event, out: Path | None, write: Callable[..., Any]) -> Any:
     progress = Silent() if out is None and sys.stdout.isatty() else for_terminal()  # not among the records
     progress.begin(f"data {request.task.id}", 1, 0)
 
@@ -88,8 +124,9 @@ def _write(request: DataRequest, format: str, out: Path | None, stop: threading.
         progress.ticks("examples", done, request.n, {})
 
     try:
-        formats.write(request, format, out, tell)
+        written = write(tell=tell)
         progress.finished("examples", "written")
+        return written
     finally:
         progress.end()
 
@@ -97,7 +134,7 @@ def _write(request: DataRequest, format: str, out: Path | None, stop: threading.
 def _list(as_json: bool) -> int:
     tasks = [task for paper in registry.papers() for task in paper.tasks]
     if as_json:
-        print_json({"tasks": [_described(task) for task in tasks], "formats": list(formats.WRITERS)})
+        print_json({"tasks": [_described(task) for task in tasks], "formats": [*formats.WRITERS, LM_EVAL]})
         return 0
     console = open_console()
     for task in tasks:

@@ -58,6 +58,14 @@ def add_published(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        help="TOML file with experiment and settings; flags beside it take precedence",
+    )
+
+
 def add_seeds(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--seeds", action=CountOrSeeds, help="how many seeds, or which ones: 3,5,8 (default: the preset's)"

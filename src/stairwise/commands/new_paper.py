@@ -1,7 +1,10 @@
 """`stairwise new-paper`: the skeleton of a paper, and what to do with it next."""
 
 import argparse
+import os
 import shlex
+import shutil
+import sys
 
 from stairwise.skeleton.write import id_of, new_paper
 
@@ -14,8 +17,15 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 def act(options, fields) -> int:
     folder = new_paper(options.name, options.into, options.title)
-    place = shlex.quote(str(folder))
+    place, python = shlex.quote(str(folder)), shlex.quote(_python())
     print(f"{folder} holds a paper that works as it stands; every file says what to change in it. Next:")
-    for command in (f"pip install -e {place}", f"python -m pytest {place}", f"stairwise verify {id_of(options.name)}"):
-        print(f"  {command}")
+    print(f"  {python} -m pip install -e {shlex.quote(f'{folder}[test]')}")  # with pytest
+    print(f"  {python} -m pytest {place}")
+    print(f"  {python} -m stairwise verify {id_of(options.name)}")
     return 0
+
+
+def _python() -> str:
+    """How a shell calls the Python that this is: its path, where "python" is another one or none."""
+    found = shutil.which("python")
+    return "python" if found and os.path.abspath(found) == os.path.abspath(sys.executable) else sys.executable

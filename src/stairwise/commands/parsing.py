@@ -9,6 +9,7 @@ import argparse
 import difflib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -34,6 +35,7 @@ class Parser(argparse.ArgumentParser):
 def read(command: Parser, called: ModuleType, words: list[str]) -> tuple[argparse.Namespace, dict[str, str]]:
     """The options and the config fields that the words of a command mean."""
     kept: dict[str, str | None] = {}
+    words = with_config_file(command, words)
     if hasattr(called, "configs_of"):
         words, kept = split_fields(words, command.flags)
     else:
@@ -48,6 +50,42 @@ def read(command: Parser, called: ModuleType, words: list[str]) -> tuple[argpars
                     raise ConfigError(unknown_flag(command, name)) from None
         raise
     return options, _fields(command, called.configs_of(options), kept) if kept else {}
+
+
+def with_config_file(command: Parser, words: list[str]) -> list[str]:
+    """The words with those that the file of --config means; what is given beside it stays as it is given."""
+    name = config_file(command, words)
+    if name is None:
+        return words
+    from stairwise.lab.run.settings import words_of
+
+    target, *meant = words_of(Path(name))
+    given = {_knob(word) for word in words if word.startswith("--")}
+    kept, _ = split_fields(words, command.flags)
+    named = getattr(_leniently(command, list(kept)), "target", None)
+    if named is not None and named != target:
+        raise ConfigError(f"{name}: experiment={target} must be {named}, the one that is named beside --config")
+    if any(word.startswith("--grid=") for word in meant) and "--grid" not in command.flags:
+        raise ConfigError(f"{name}: a grid is for stairwise sweep --config {name}")
+    return [*([] if named else [target]), *words, *(word for word in meant if _knob(word) not in given)]
+
+
+def config_file(command: Parser, words: list[str]) -> str | None:
+    """The file that --config names, where the command has that flag and it is given."""
+    flag = command._option_string_actions.get("--config")
+    if flag is None or flag.nargs == 0:  # that of `show` takes no file
+        return None
+    for place, word in enumerate(words):
+        if word.startswith("--config="):
+            return word.partition("=")[2]
+        if word == "--config" and place + 1 < len(words):
+            return words[place + 1]
+    return None
+
+
+def _knob(word: str) -> str:
+    """What a flag sets, in one spelling."""
+    return word.partition("=")[0].replace("-", "_")
 
 
 def split_fields(words: list[str], known: Iterable[str]) -> tuple[list[str], dict[str, str | None]]:

@@ -14,6 +14,7 @@ from stairwise.lab.store.store import Store
 
 def add_flags(command: argparse.ArgumentParser, group: str) -> None:
     """`group` says how many trials share a compiled program where nothing else is asked for."""
+    flags.add_config(command)
     flags.add_preset(command)
     flags.add_seeds(command)
     command.add_argument("--group", action=flags.Whole, help=f"trials per compiled program (default: {group})")

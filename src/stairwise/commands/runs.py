@@ -1,7 +1,7 @@
 """`stairwise runs`: the runs or trials in the store, all or those that are wanted. Imports no JAX."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from stairwise.commands import flags
 from stairwise.commands.stored import run_line, started_of, trial_line
-from stairwise.config import Config, ConfigError, find_leaf, leaves, unknown_field
+from stairwise.config import Config, ConfigError, as_flags, find_leaf, leaves, unknown_field
 from stairwise.lab import registry
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run.stale import count, words
@@ -177,8 +177,23 @@ def runs_listing(store: Store, chosen: Filter | str | None = None, *, trials: bo
     """The stored runs, or the trials, of a paper, of an experiment or of all; oldest run first."""
     chosen = chosen if isinstance(chosen, Filter) else Filter(chosen)
     if trials:
-        return [trial_line(record) for record in chosen.trials(store)]
+        records = chosen.trials(store)
+        return [trial_line(record) | {"varied": own} for record, own in zip(records, varied(records), strict=True)]
     return [run_line(run) for run in chosen.runs(store)]
+
+
+def varied(records: Sequence[StoredTrial]) -> list[dict[str, Any]]:
+    """Of each trial, the fields in which the listed trials of its experiment differ."""
+    configs = [flat(record.config_dict) for record in records]
+    seen: dict[str, dict[str, set[str]]] = {}
+    for record, config in zip(records, configs, strict=True):
+        values = seen.setdefault(record.experiment, {})
+        for path, value in config.items():
+            values.setdefault(path, set()).add(repr(value))
+    return [
+        {path: value for path, value in config.items() if len(seen[record.experiment][path]) > 1}
+        for record, config in zip(records, configs, strict=True)
+    ]
 
 
 def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
@@ -202,19 +217,22 @@ def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
 
 
 def trials_table(store: Store, wanted: Filter | str | None = None) -> None:
-    """What is stored, one line a trial."""
+    """What is stored, one line per trial, with the fields that vary among those of its experiment."""
     chosen = wanted if isinstance(wanted, Filter) else Filter(wanted)
     records = chosen.trials(store)
-    columns = ("trial", "experiment", "arm", "seed", "status", "took", "device")
+    columns = ("trial", "experiment", "arm", "seed", "status", "took", "device", "fields that vary")
     rows = [
         (
             *(record.digest, record.experiment, record.arm, record.seed, record.status),
-            *(duration(seconds_of(record.run)), device_of(record.run)),
+            *(duration(seconds_of(record.run)), device_of(record.run), as_flags(own).strip()),
         )
-        for record in records
+        for record, own in zip(records, varied(records), strict=True)
     ]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     if rows:
-        print_table(open_console(), columns, rows, right=("seed", "took"), wrap=("arm", "device"))
+        wrap = ("arm", "device", "fields that vary")
+        print_table(open_console(), columns, rows, right=("seed", "took"), wrap=wrap)
     else:
         open_console().print(Text(plain(f"no trials{_of(chosen)} in the store {store.root}")))
     _say_stale(records)

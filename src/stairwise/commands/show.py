@@ -8,6 +8,7 @@ from rich.text import Text
 
 from stairwise.commands import flags
 from stairwise.commands.stored import records_of, run_data, trial_data
+from stairwise.config import ConfigError
 from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store, StoredRun
 from stairwise.lab.store.trial import StoredTrial
@@ -18,13 +19,29 @@ from stairwise.words import duration, flat, moment, number, plain
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
     flags.add_published(command)
+    command.add_argument(
+        "--config", action="store_true", help="print the settings of a run as TOML, for stairwise run --config FILE"
+    )
     command.add_argument("id", metavar="ID", help="a run id or a trial digest, or the beginning of one")
 
 
 def act(options, fields) -> int:
     store = Store.open(options.store, create=False)
-    show(store.find(options.id), store, as_json=options.json)
+    found = store.find(options.id)
+    if options.config:
+        print(_settings(found), end="")
+        return 0
+    show(found, store, as_json=options.json)
     return 0
+
+
+def _settings(found: StoredTrial | StoredRun) -> str:
+    if isinstance(found, StoredTrial):
+        raise ConfigError(f"{found.digest} is a trial: --config prints the settings of a run (stairwise runs)")
+    text = found.record.get("settings")
+    if not isinstance(text, str):
+        raise ConfigError(f"run {found.id} was recorded without its settings; its command is: {found.command}")
+    return text
 
 
 def show(found: StoredTrial | StoredRun, store: Store, as_json: bool = False) -> None:

@@ -23,6 +23,7 @@ from stairwise.lab.ledger.verify import verify as verify_rows
 from stairwise.lab.progress import Silent
 from stairwise.lab.run import stale
 from stairwise.lab.run.execute import execute
+from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.sharing import Shard
 from stairwise.lab.store.files import explained, replace_file
 from stairwise.lab.store.shown import shown
@@ -174,6 +175,14 @@ def run(
         "preset": preset,
         "command": command or call,
         "changes": {path: str(value) for path, value in changes.items()},
+        "settings": as_toml(
+            registry.experiment(target).name,  # without the model of one's own, which has a line of its own
+            preset,
+            experiment.seeds(preset, seed_list(seeds)),
+            experiment.preset(preset).config,
+            changes,
+            model=model,
+        ),
         "trials": [trial.digest for trial in trials],
     }
 

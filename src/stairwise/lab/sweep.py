@@ -16,6 +16,7 @@ from stairwise.lab.run.board import BAD, Aim, Board, settings
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.plan import tally
+from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.sharing import Shard
 from stairwise.lab.run.stale import is_stale
 from stairwise.lab.store.entries import is_result
@@ -179,7 +180,7 @@ def sweep(
             opened = store if isinstance(store, Store) else Store.open(store)
             left, _ = request.left(opened, retry_failed, fresh)
             ran = (0, 0)
-            entry = _entry(request, grid, changes, command or call)
+            entry = _entry(request, seeds, grid, changes, command or call)
             if left or opened.unfinished(entry):
                 with opened.recorded(entry):
                     if left:
@@ -212,14 +213,17 @@ def _settled(store: Store, left: Sequence[Trial], fresh: bool):
     return settled
 
 
-def _entry(request: SweepRequest, grid: Mapping[str, Any], changes, command: str) -> dict[str, Any]:
+def _entry(request: SweepRequest, seeds, grid: Mapping[str, Any], changes, command: str) -> dict[str, Any]:
     shown = {axis.path: list(axis.values) for axis in request.axes}
+    experiment, preset = request.experiment, request.preset
+    chosen, config = experiment.seeds(preset, seed_list(seeds)), experiment.preset(preset).config
     return {
         "experiment": request.experiment.name,
         "preset": request.preset,
         "command": command,
         "grid": shown,
         "changes": {path: str(value) for path, value in {**(changes or {}), **grid}.items()},
+        "settings": as_toml(experiment.name, preset, chosen, config, changes or {}, grid=shown),
         "trials": [trial.digest for trial in request.trials],
     }
 

@@ -34,7 +34,7 @@ def requests():
 
 def as_records(path, format):
     if format == "jsonl":
-        return [json.loads(line) for line in path.read_text().splitlines()[1:]]
+        return [json.loads(line) for line in path.read_text().splitlines()]
     return pq.read_table(path).to_pylist()
 
 
@@ -102,6 +102,42 @@ def test_a_run_that_is_broken_off_leaves_the_old_file_and_nothing_else(tmp_path,
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_json_lines_of_before_with_their_header_in_the_first_line_are_still_known(tmp_path):
+    request = DataRequest.of("lego", {}, 3)
+    write(request, "jsonl", tmp_path / "new")
+    beside = tmp_path / ".new.header"
+    (tmp_path / "old").write_bytes(beside.read_bytes() + (tmp_path / "new").read_bytes())
+    assert read_header(tmp_path / "old") == read_header(tmp_path / "new") == read_header(beside)
+    assert read_header(tmp_path / "old") == request.header("jsonl")
+
+
+def test_a_file_that_is_written_again_never_has_the_header_of_the_one_before(tmp_path):
+    write(DataRequest.of("lego", {}, 3), "jsonl", tmp_path / "file")
+    write(DataRequest.of("lego", {}, 5, seed=1), "jsonl", tmp_path / "file")
+    assert (read_header(tmp_path / "file")["n"], read_header(tmp_path / "file")["seed"]) == (5, 1)
+    (tmp_path / ".file.header").unlink()
+    with pytest.raises(ConfigError, match=r"file has no header of stairwise data, nor is there \.file\.header"):
+        read_header(tmp_path / "file")
+
+
+def test_pandas_and_datasets_read_exactly_the_examples(tmp_path, tmp_path_factory, monkeypatch):
+    import pandas
+
+    request = DataRequest.of("composition", {"hops": (1, 2), "cyclic": False}, 40)
+    whole = [record for block in request.blocks() for record in block.records()]
+    write(request, "jsonl", tmp_path / "train.jsonl")
+    write(DataRequest.of("composition", {"hops": (1, 2)}, 7, split="test"), "jsonl", tmp_path / "test.jsonl")
+    frame = pandas.read_json(tmp_path / "train.jsonl", lines=True, dtype={"answer": str})
+    assert frame.to_dict("records") == whole
+    datasets = pytest.importorskip("datasets", reason="the library datasets is not installed: pip install datasets")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_OFFLINE", True)
+    cache = {"cache_dir": str(tmp_path_factory.mktemp("cache"))}
+    rows = datasets.load_dataset("json", data_files=str(tmp_path / "train.jsonl"), split="train", **cache)
+    assert (len(rows), list(rows)) == (40, whole)
+    folder = datasets.load_dataset("json", data_dir=str(tmp_path), **cache)  # which passes over the headers
+    assert {split: len(found) for split, found in folder.items()} == {"train": 40, "test": 7}
+
+
 def test_a_device_is_written_to_and_not_replaced(tmp_path):
     import os
     import threading
@@ -113,7 +149,8 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path):
     reader.start()
     write(DataRequest.of("lego", {}, 3), "jsonl", pipe)
     reader.join()
-    assert found[0].count(b"\n") == 4
+    assert found[0].count(b"\n") == 3
+    assert list(tmp_path.iterdir()) == [pipe]
     assert pipe.is_fifo()
 
 

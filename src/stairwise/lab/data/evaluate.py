@@ -13,7 +13,7 @@ What has no possible answer in it is wrong, and counted as invalid.
 0
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -258,7 +258,45 @@ def _by_text(model: Completer, request: DataRequest, before: str, tell: Callable
             tell(block.start + start + len(asked))
 
 
-def _judged(record: dict[str, Any], found: Reading) -> tuple[list[bool], bool, bool]:
+@dataclass(frozen=True)
+class Score:
+    """How one response answers one entry: whether the answer is right, and each step; `invalid` if there is no answer.
+
+    It is true, and 1.0 as a number, where the answer is right.
+    """
+
+    right: bool
+    steps: tuple[bool, ...]
+    invalid: bool
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __float__(self) -> float:
+        return float(self.right)
+
+
+def score(entry: Mapping[str, Any], response: str, *, answers: Iterable[str] = ()) -> Score:
+    """Score what a model has said, in its own words, against an entry: a record of `data`, or a row of its file.
+
+    The answer is the first value after the last "Answer", or else the last value; `answers` are the ones that there
+    are, where other numbers in the text are to be passed over.
+
+    >>> entry = {"prompt": "x3 = a2(x1); x7 = a0(x3); x1 = 4; x7 = ?", "steps": "x3 = 0; x7 = 5", "answer": "5"}
+    >>> score(entry, "First x3 = 0, so x7 = 5. Answer: 5")
+    Score(right=True, steps=(True, True), invalid=False)
+    >>> bool(score(entry, "I think that it is 4.")), score(entry, "No idea.").invalid
+    (False, True)
+    """
+    if "answer" not in entry or not isinstance(entry["answer"], str) or not value_of(entry["answer"]):
+        raise ConfigError("entry must have an answer in words, such as those of sw.data")
+    possible = {value_of(answer) for answer in answers} or None
+    found = read(response, possible, vector=entry["answer"].startswith("("))
+    steps, right, invalid = _judged(entry, found)
+    return Score(right, tuple(steps), invalid)
+
+
+def _judged(record: Mapping[str, Any], found: Reading) -> tuple[list[bool], bool, bool]:
     vector = record["answer"].startswith("(")
     expected: list[Value] = read(record.get("steps", ""), None, vector).steps
     steps = [place < len(found.steps) and found.steps[place] == value for place, value in enumerate(expected)]

@@ -1,11 +1,12 @@
 """Files of examples: JSON lines, Parquet, NumPy's npz, and tokens as safetensors, each with its header.
 
-    jsonl     first line {"stairwise": header}, then a record a line
+    jsonl     one record per line and nothing else; the header is the hidden file .FILE.header beside it
     parquet   texts and numbers as columns; the header is the metadata "stairwise"
     npz       the numbers alone, one array a column, -1 where a row is short; the header is the string "header"
     tokens    safetensors: `tokens` (n, length); the header is the metadata "stairwise"
 
 A block is written when it is made, so memory does not grow with n. A file appears under its name when it is complete.
+Former files of JSON lines begin with {"stairwise": header}; their headers are read as well.
 """
 
 import io
@@ -20,17 +21,18 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
 from stairwise.config import ConfigError
 from stairwise.lab.contract.sources import PAD
 from stairwise.lab.data.request import DataRequest, ExampleBlock
-from stairwise.lab.store.files import explained, parse, replacing
+from stairwise.lab.store.files import explained, parse, replace_file, replacing
 from stairwise.tasks.prose import Prose, digits, listed, numbers
 
 KEY = "stairwise"
+BESIDE = ".header"  # of a hidden file: whoever reads a folder of JSON lines passes over it
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of a zip's members: the same bytes at any time
 MOST_HEADER = 2**26  # bytes
 TYPES = {"int8": "I8", "int16": "I16", "int32": "I32"}
@@ -42,8 +44,10 @@ def write(request: DataRequest, format: str, out: Path | None, tell: Callable[[i
         raise ConfigError(f"format={format} must be one of {', '.join(WRITERS)}")
     if out is None and format != "jsonl" and sys.stdout.isatty():
         raise ConfigError(f"format={format} is not text: name a file with -o, or send standard output somewhere")
+    header = json.dumps(request.header(format))
+    beside = side_file(out) if out is not None and WRITERS[format].header_beside and _is_replaced(out) else None
     with target(out) as file:
-        writer = WRITERS[format](file, request, json.dumps(request.header(format)))
+        writer = WRITERS[format](file, request, header)
         try:
             for block in request.blocks():
                 writer.add(block)
@@ -52,6 +56,22 @@ def write(request: DataRequest, format: str, out: Path | None, tell: Callable[[i
             writer.drop()
             raise
         writer.close()
+        if beside is not None:
+            beside.unlink(missing_ok=True)  # the header of other examples never lies beside these
+    if beside is not None:
+        with explained(f"write {beside}"):
+            replace_file(beside, f'{{"{KEY}": {header}}}\n'.encode())
+
+
+def side_file(path: Path) -> Path:
+    """Where the header lies of a file that has no room for one."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(f".{real.name}{BESIDE}")
+
+
+def _is_replaced(out: Path) -> bool:
+    """Whether writing there makes a file, and not what goes into a pipe or a device."""
+    return not os.path.exists(out) or os.path.isfile(out)
 
 
 @contextmanager
@@ -63,7 +83,7 @@ def target(out: Path | None) -> Iterator[io.BufferedIOBase]:
         return
     with explained(f"write {out}"):
         place = Path(os.path.realpath(out))
-        if place.exists() and not place.is_file():  # a pipe or a device is written to, never replaced
+        if not _is_replaced(place):  # a pipe or a device is written to, never replaced
             with open(place, "wb") as file:
                 yield file
             return
@@ -74,9 +94,10 @@ def target(out: Path | None) -> Iterator[io.BufferedIOBase]:
 
 
 class FileWriter(Protocol):
-    """Writes a header when it is made, then block after block."""
+    """Writes a header when it is made, unless that is a file of its own, then block after block."""
 
     file: io.BufferedIOBase
+    header_beside: ClassVar[bool] = False
 
     def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file = file
@@ -93,11 +114,12 @@ class FileWriter(Protocol):
 
 
 class JsonLines(FileWriter):
-    """A record a line; the whole line is put together in NumPy."""
+    """One record per line; the whole line is put together in NumPy."""
+
+    header_beside = True
 
     def __init__(self, file: io.BufferedIOBase, request: DataRequest, header: str):
         self.file = file
-        file.write(f'{{"{KEY}": {header}}}\n'.encode())
 
     def add(self, block: ExampleBlock) -> None:
         line = '{"index": ' + numbers(block.index)
@@ -235,17 +257,24 @@ ONE_STRING = re.compile(
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The header of a file in any of the formats; no more than MOST_HEADER bytes are read for it."""
+    """The header of a file in any of the formats, in it or beside it; MOST_HEADER bytes are read for it at most."""
+    found, beside = _found_in(path), side_file(path)
+    if found is None and os.path.lexists(beside):
+        found = _found_in(beside)
+    if found is None:
+        raise ConfigError(f"{path} has no header of stairwise data, nor is there {beside.name}")
+    return found
+
+
+def _found_in(path: Path) -> dict[str, Any] | None:
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe would block its reader for ever
         raise ConfigError(f"cannot read {path}: it must be a file")
     with explained(f"read {path}"), open(path, "rb") as file:
         try:
             found = _header(file)
         except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile):
-            found = None
-    if not isinstance(found, dict) or found.get("format") not in list(WRITERS):
-        raise ConfigError(f"{path} has no header of stairwise data")
-    return found
+            return None
+    return found if isinstance(found, dict) and found.get("format") in list(WRITERS) else None
 
 
 def _header(file: io.BufferedReader) -> Any:
