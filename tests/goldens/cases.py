@@ -102,10 +102,9 @@ SIZES: dict[str, dict[str, Any]] = {
     | {"length": 3, "samples": 8, "batch": 4, "steps": 3},
     "crossings/depth": {"task.blocks": 2, "task.alphabet": 3, "measure_every": 2, "looks": 2, "release": 2, **CROSSED},
     "crossings/atlas": {"length": 2, "measure_every": 2, "looks": 2, **CROSSED},
-    "lego/length": LEGO,
+    "lego/length": LEGO | {"map_lengths": (2, 3), "map_sequences": 4},
     "lego/self-training": _under("base", {"task.action": "C3", **LEGO})
     | {"lengths": (2, 3), "samples": 8, "batch": 4, "steps": 3},
-    "lego/attention": LEGO | {"map_lengths": (2, 3), "map_sequences": 4},
     "lego/map": LEGO,
     "lego/positions": LEGO,
     "lego/controls": LEGO,

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,10 @@ import pytest
 import stairwise as sw
 from stairwise.cli import main
 from stairwise.config import ConfigError
+from stairwise.lab import registry
+from stairwise.lab.contract.checks import at_least
+from stairwise.lab.contract.claims import Ledger
+from stairwise.lab.ledger.verify import verify
 from stairwise.lab.store.files import Damaged, Newer
 from stairwise.record import archive, published
 
@@ -103,6 +108,23 @@ def test_commands_read_what_is_published(run, measurements, capsys):
     assert json.loads(capsys.readouterr().out)[0]["experiment"] == EXPERIMENT
     assert main(["record", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["trials"] == len(run[1].records)
+
+
+def test_a_claim_that_reads_arrays_which_are_not_published_is_skipped_and_says_so(run, measurements, monkeypatch):
+    publish(run, measurements)
+
+    def reads_arrays(records):
+        yield at_least("largest weight", float(max(record.array("train/W").max() for record in records)), 0.0)
+
+    ledger = Ledger()
+    ledger.empirical("arrays", experiment="online", statement="ours", says="weights are there")(reads_arrays)
+    trials = registry.experiment(EXPERIMENT).trials("quick", [0, 1], SMALL)
+    monkeypatch.setattr(registry, "claims", lambda targets: [(replace(ledger.claims[0], paper="selection"), True)])
+    monkeypatch.setattr("stairwise.lab.ledger.verify._trials", lambda claim, sizes, preset: trials)
+    (row,) = verify(["selection/arrays"], store=published.store())
+    bare = len(run[1].records) - len({record.arm for record in run[1].records})
+    assert row.verdict.status == "skipped"
+    assert f"it reads arrays, and {bare} of {len(run[1].records)} trials are published without" in row.verdict.note
 
 
 @pytest.mark.parametrize("flag", [["--run"], ["--store", "elsewhere"], ["--fresh"]])

@@ -8,6 +8,7 @@ import pytest
 
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import diagonals, equivariance, mean_attention
+from stairwise.papers.lego.rollout import VARIABLE, roll_out
 from stairwise.papers.lego.task import lego
 from stairwise.papers.lego.theory.chains import drawn
 from tests.helpers import assert_close
@@ -121,3 +122,18 @@ def test_mean_attention_is_a_distribution_over_what_each_answer_may_see():
 def test_heads_that_do_not_divide_the_width_are_refused():
     with pytest.raises(ValueError, match="heads=3 must be at least 1 and divide width=8"):
         Decoder(vocabulary=5, width=8, heads=3, key=jax.random.key(0))
+
+
+def test_a_roll_out_that_is_told_the_variables_reads_them_in_every_answer():
+    model = decoder()
+    chain = jax.tree.map(lambda part: part[0], CHAINS)
+    predicates, answers = TASK.predicates(chain), TASK.answers(chain)
+    told = np.asarray(roll_out(model, predicates, answers[0], TASK.length, None, answers[1:, VARIABLE]))
+    assert (told[:, VARIABLE] == np.asarray(answers[1:, VARIABLE])).all()
+    clauses = np.concatenate([predicates, answers[:1]])
+    for made in told:  # each clause is what the decoder says after the clauses that it was given
+        logits = np.asarray(model(jnp.asarray(clauses), TASK.length))[-1]
+        expected = logits.argmax(axis=-1)
+        expected[VARIABLE] = made[VARIABLE]
+        assert (made == expected).all()
+        clauses = np.concatenate([clauses, made[None]])
