@@ -1,5 +1,6 @@
 """Grids: texts and lists become typed values, and values become trials in an order that covers the grid early."""
 
+import gc
 import itertools
 import math
 import time
@@ -172,10 +173,13 @@ def test_a_grid_of_four_thousand_configs_is_planned_in_two_seconds_and_half_a_me
     preview(
         SweepRequest.of("selection/online", {"learning_rate": "0.1"}, seeds=1), store
     )  # imports, and traces the program
+    gc.freeze()  # what other tests have left is not what is measured
     began = time.process_time()
     found = preview(SweepRequest.of("selection/online", {"learning_rate": "0.001:2:0.001"}, seeds=1), store)
     assert (found["trials"], found["to run"], found["programs"]) == (4000, 4000, 1)
-    assert time.process_time() - began < 2  # seconds, with types checked
+    took = time.process_time() - began
+    gc.unfreeze()
+    assert took < 2  # seconds, with types checked
     tracemalloc.start()
     held = SweepRequest.of("selection/online", {"learning_rate": "0.001:1:0.001"}, seeds=1)
     assert tracemalloc.get_traced_memory()[0] < 5e5  # bytes of 2,000 configs, which are made when they are asked for

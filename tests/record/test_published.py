@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from stairwise.lab.contract.checks import at_least
 from stairwise.lab.contract.claims import Ledger
 from stairwise.lab.ledger.verify import verify
 from stairwise.lab.store.files import Damaged, Newer
-from stairwise.record import archive, published
+from stairwise.record import again, archive, published
 
 SMALL = {"task.length": 6, "steps": 20, "measure_every": 10, "test_examples": 16}
 EXPERIMENT = "selection/online"
@@ -144,6 +145,27 @@ def test_a_damaged_file_of_the_record_is_one_line(run, measurements):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(Damaged, match="not a file of the record"):
         archive.about(path)
+
+
+def test_a_published_trial_is_run_again_and_found_equal_and_what_was_altered_is_found(run, measurements, capsys):
+    publish(run, measurements)
+    assert main(["record", "check", EXPERIMENT, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["equal"] == found["metrics"] == len(run[1].records[0].names())
+    there = again.cheapest(registry.experiment(EXPERIMENT))
+    here = next(record for record in run[1].records if record.digest == there.digest)
+    altered = SimpleNamespace(names=here.names, series=lambda name: (here.series(name)[0], 2 * here.series(name)[1]))
+    (worst,) = {each.largest for each in again.differences(there, altered) if each.largest > 0}
+    assert worst == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"), [(["nobody"], "target=nobody must"), (["--seconds", "0"], "seconds=0 must")]
+)
+def test_a_check_of_what_is_not_published_is_refused(run, measurements, capsys, words, line):
+    publish(run, measurements)
+    assert main(["record", "check", *words]) == 2
+    assert line in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
-"""`stairwise record`: what is published, and what is added to it."""
+"""`stairwise record`: what is published, what is added to it, and what this machine measures instead."""
 
 import argparse
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,20 @@ from stairwise.lab import registry
 from stairwise.record import published
 from stairwise.terminal import open_console, print_json, print_table
 
+LONGEST_CHECK = 86_400  # seconds
+
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("action", choices=("list", "add"), metavar="list|add")
+    command.add_argument("action", choices=("list", "add", "check"), metavar="list|add|check")
     command.add_argument("target", nargs="?", metavar="PAPER[/EXPERIMENT]")
     command.add_argument("--preset", default="gpu", help="the preset whose trials are published (default: gpu)")
     flags.add_seeds(command)
     command.add_argument("--note", default="", help="what a reader should know about this run")
     command.add_argument("--arrays", default="first", help="of which trials: first (seed of every arm), all or none")
+    command.add_argument(
+        "--seconds", type=float, default=60.0, help="check: how long one trial may take on this machine (default: 60)"
+    )
     command.add_argument("--to", help="folder to publish in (default: that of the package, which --published reads)")
 
 
@@ -37,6 +43,8 @@ def act(options, fields) -> int:
         else:
             record_table(found)
         return 0
+    if options.action == "check":
+        return check(options)
     if options.target is None:
         raise ConfigError("target must name an experiment: stairwise record add PAPER/EXPERIMENT")
     if options.arrays not in published.ARRAYS:
@@ -49,6 +57,45 @@ def act(options, fields) -> int:
     else:
         print(f"published as {path.stem}: {path} ({path.stat().st_size:,} bytes)")
     return 0
+
+
+def check(options) -> int:
+    """Run one published trial per experiment here, and say how far its metrics are from the published ones."""
+    from stairwise.record import again
+
+    if not 0 < options.seconds <= LONGEST_CHECK:
+        raise ConfigError(f"seconds={options.seconds:g} must be above 0 and at most {LONGEST_CHECK}")
+    names = sorted({f"{path.parent.parent.name}/{path.parent.name}" for path in published.files(options.target)})
+    if not names:
+        raise ConfigError(f"target={options.target} must name what is in the record: stairwise record list")
+    found = []
+    for name in names:
+        there = again.cheapest(registry.experiment(name))
+        began = time.monotonic()
+        metrics = None if there.needs else again.compared(there, options.seconds)
+        why = "it starts from another trial" if there.needs else f"not finished in {options.seconds:g} s"
+        compared = {"note": why} if metrics is None else again.summary(metrics)
+        device = there.run.get("device", {}).get("kind", "unknown")
+        found.append({"trial": f"{name} {there.arm} seed {there.seed}".replace("  ", " "), "published on": device})
+        found[-1] |= compared | {"seconds": time.monotonic() - began}
+        if not options.json:
+            print(check_line(found[-1]), flush=True)
+    if options.json:
+        print_json(found)
+    return 0
+
+
+def check_line(found: Mapping[str, Any]) -> str:
+    where = f"{found['trial']} (published on {found['published on']}, {found['seconds']:.0f} s here)"
+    if "note" in found:
+        return f"{where}: {found['note']}"
+    if found["equal"] == found["metrics"]:
+        return f"{where}: all {found['metrics']} metrics equal"
+    first, worst = found["first measurement apart by"], found["any measurement apart by"]
+    return (
+        f"{where}: {found['equal']} of {found['metrics']} metrics equal; apart by {first:.1e} at first,"
+        f" by {worst:.1e} at most ({found['in']})"
+    )
 
 
 def record_table(runs: Sequence[Mapping[str, Any]]) -> None:

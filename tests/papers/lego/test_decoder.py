@@ -9,7 +9,7 @@ import pytest
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import diagonals, equivariance, mean_attention
 from stairwise.papers.lego.rollout import VARIABLE, roll_out
-from stairwise.papers.lego.task import lego
+from stairwise.papers.lego.task import Chain, lego
 from stairwise.papers.lego.theory.chains import drawn
 from tests.helpers import assert_close
 
@@ -126,7 +126,7 @@ def test_heads_that_do_not_divide_the_width_are_refused():
 
 def test_a_roll_out_that_is_told_the_variables_reads_them_in_every_answer():
     model = decoder()
-    chain = jax.tree.map(lambda part: part[0], CHAINS)
+    chain = Chain(*(part[0] for part in CHAINS))
     predicates, answers = TASK.predicates(chain), TASK.answers(chain)
     told = np.asarray(roll_out(model, predicates, answers[0], TASK.length, None, answers[1:, VARIABLE]))
     assert (told[:, VARIABLE] == np.asarray(answers[1:, VARIABLE])).all()
