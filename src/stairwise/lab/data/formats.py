@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zipfile
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -25,12 +25,13 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from stairwise.config import ConfigError
+from stairwise.lab.contract.experiment import digest_of
 from stairwise.lab.contract.sources import PAD
 from stairwise.lab.data.request import Block, DataRequest
-from stairwise.lab.store.files import explained, parse, replacing
+from stairwise.lab.store.files import explained, parse, replacing, storable
 from stairwise.tasks.prose import Prose, digits, listed, numbers
 
-KEY = "stairwise"
+KEY, DIGEST = "stairwise", "digest"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of a zip's members: the same bytes at any time
 MOST_HEADER = 2**26  # bytes
 TYPES = {"int8": "I8", "int16": "I16", "int32": "I32"}
@@ -43,7 +44,7 @@ def write(request: DataRequest, format: str, out: Path | None, tell: Callable[[i
     if out is None and format != "jsonl" and sys.stdout.isatty():
         raise ConfigError(f"format={format} is not text: name a file with -o, or send standard output somewhere")
     with target(out) as file:
-        writer = WRITERS[format](file, request, json.dumps(request.header(format)))
+        writer = WRITERS[format](file, request, json.dumps(with_digest(request.header(format))))
         try:
             for block in request.blocks():
                 writer.add(block)
@@ -241,11 +242,20 @@ def read_header(path: Path) -> dict[str, Any]:
     with explained(f"read {path}"), open(path, "rb") as file:
         try:
             found = _header(file)
-        except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile):
-            found = None
+            whole = isinstance(found, dict) and found.get(DIGEST) == with_digest(found)[DIGEST]
+        except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, RecursionError, zipfile.BadZipFile):
+            found, whole = None, False
     if not isinstance(found, dict) or found.get("format") not in list(WRITERS):
         raise ConfigError(f"{path} has no header of stairwise data")
+    if not whole:
+        raise ConfigError(f"the header of {path} is not as it was written: its digest differs")
     return found
+
+
+def with_digest(header: Mapping[str, Any]) -> dict[str, Any]:
+    """A header with the digest of all else in it, by which a changed bit is seen."""
+    rest = {name: value for name, value in header.items() if name != DIGEST}
+    return {**rest, DIGEST: digest_of(storable(rest))}
 
 
 def _header(file: io.BufferedReader) -> Any:
