@@ -14,7 +14,7 @@ import pytest
 from stairwise.config import ConfigError
 from stairwise.interop.huggingface import from_gpt2, to_gpt2
 from stairwise.interop.weights import export, load
-from stairwise.lab.data.formats import read_header, write
+from stairwise.lab.data.formats import read_header, with_digest, write
 from stairwise.lab.data.request import DataRequest
 from stairwise.lab.store.files import StoreError
 from stairwise.papers.parity_cot import gsm8k
@@ -98,7 +98,8 @@ def test_the_header_of_a_data_file_that_was_altered_is_read_or_refused(tmp_path,
     tally, header = Tally(), DataRequest.of(task, {}, 3).header("jsonl")
     for seed in range(100):
         file = tmp_path / str(seed)
-        file.write_text(json.dumps({"stairwise": mutated(header, random.Random(f"{task} {seed}"))}) + "\n")
+        altered = with_digest(mutated(header, random.Random(f"{task} {seed}")))
+        file.write_text(json.dumps({"stairwise": altered}) + "\n")
         tally.receive(f"{task} {seed}", lambda file=file: DataRequest.from_header(read_header(file)))
     tally.check(refused=20)
 

@@ -66,3 +66,17 @@ def test_the_folder_is_served_whole():
         for file in FILES:
             assert urllib.request.urlopen(address(serving) + file.name, timeout=5).read() == file.read_bytes()
         serving.shutdown()
+
+
+@pytest.mark.parametrize("command", ["playground", "stories"])
+def test_a_folder_of_somebody_else_is_not_written_over(tmp_path, capsys, command):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "index.html").write_text("mine")
+    assert main([command, "--out", str(folder)]) == 2
+    assert "its index.html is something else" in capsys.readouterr().err
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("index.html", "mine")]
+    (folder / "index.html").unlink()
+    for _ in range(2):  # and once more over its own
+        assert main([command, "--out", str(folder)]) == 0
+    assert not list(folder.rglob(".stairwise-*"))

@@ -133,6 +133,22 @@ def test_what_would_write_is_refused_with_published(measurements, capsys, flag):
     assert f"{flag[0]} cannot go with it" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["nopaper", "selection/nothing", "../../..", "selection/..", "", "/", "selection/"])
+def test_the_record_of_what_does_not_exist_is_refused_and_no_name_leads_out_of_it(run, measurements, capsys, name):
+    publish(run, measurements)
+    (measurements.parent / "other.parquet").write_bytes(b"not ours")
+    assert main(["record", "list", name]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "unknown" in said.err or "target=" in said.err
+
+
+def test_of_what_is_not_published_the_list_says_so(run, measurements, capsys):
+    publish(run, measurements)
+    assert main(["record", "list", "lego"]) == 0
+    assert capsys.readouterr().out == "nothing is published of lego\n"
+
+
 def test_an_experiment_that_is_not_published_is_named_with_those_that_are(run, measurements):
     publish(run, measurements)
     with pytest.raises(ConfigError, match=r"lego/length is not in the record \(which has selection/online\)"):

@@ -9,6 +9,7 @@ from typing import Any
 from stairwise.commands import flags
 from stairwise.config import Config, ConfigError
 from stairwise.lab import registry
+from stairwise.lab.contract.manifest import check_name
 from stairwise.record import published
 from stairwise.terminal import open_console, print_json, print_table
 
@@ -37,9 +38,13 @@ def configs_of(options) -> dict[str, Config] | None:
 
 def act(options, fields) -> int:
     if options.action == "list":
+        if options.target is not None:
+            check_name(options.target, "experiments")
         found = published.listed(options.target)
         if options.json:
             print_json(found)
+        elif not found:
+            print(f"nothing is published of {options.target}" if options.target else "nothing is published")
         else:
             record_table(found)
         return 0

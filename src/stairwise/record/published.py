@@ -6,13 +6,14 @@ trials: a fresh machine draws, judges and queries what was measured on a large o
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stairwise.config import ConfigError
+from stairwise.config import ConfigError, short
 from stairwise.lab import registry
 from stairwise.lab.api import Result, seed_list
 from stairwise.lab.run.execute import cache_folder
@@ -22,6 +23,7 @@ from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import DESCRIPTION, encode_files
 from stairwise.record import archive
 
+NAME = re.compile(r"\w+(/[\w+-][\w.+-]*)?")
 MEASUREMENTS = Path(__file__).parent / "measurements"
 ARRAYS = ("first", "all", "none")  # of which trials arrays are published
 MOST_METRICS, MOST_ARRAYS = 8_000_000, 6_000_000  # bytes of all files
@@ -29,6 +31,8 @@ MOST_METRICS, MOST_ARRAYS = 8_000_000, 6_000_000  # bytes of all files
 
 def files(name: str | None = None) -> list[Path]:
     """The runs of a paper or an experiment, or all, in the order of their names."""
+    if name is not None and not NAME.fullmatch(name):
+        raise ConfigError(f"target={short(name)} must be PAPER or PAPER/EXPERIMENT")
     return sorted((MEASUREMENTS / (name or "")).rglob("*.parquet"))
 
 

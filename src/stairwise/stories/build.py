@@ -15,17 +15,15 @@ from stairwise.stories import source
 from stairwise.stories.mathml import in_text, typeset
 from stairwise.stories.source import HERE, PAPERS, Screen, Story
 
+MARK = b">Stairwise stories</a>"
 TOUCHED = ("widget", "plot", "playground")  # fences that stand beside the text
 WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 STRENGTHS = {"inequality": "bound"}
 
 
 def write(folder: Path) -> Path:
-    """Write every story to `folder`; returns the first page."""
-    for name, content in files().items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    return folder / "index.html"
+    """Write every story to `folder`, which may be one of an earlier call; returns the first page."""
+    return playground.put(folder, files(), MARK)
 
 
 def files() -> dict[str, bytes]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import tracemalloc
 import zipfile
 from functools import partial
@@ -16,7 +17,7 @@ from safetensors.numpy import save
 from stairwise.config import ConfigError
 from stairwise.lab.data import formats
 from stairwise.lab.data.check import problem_with
-from stairwise.lab.data.formats import WRITERS, read_header, write
+from stairwise.lab.data.formats import WRITERS, read_header, with_digest, write
 from stairwise.lab.data.request import DataRequest
 from stairwise.lab.store.files import StoreError
 from tests.lab.data.shapes import NAMES, SHAPES
@@ -108,7 +109,7 @@ def test_json_lines_of_before_with_their_header_in_the_first_line_are_still_know
     beside = tmp_path / ".new.header"
     (tmp_path / "old").write_bytes(beside.read_bytes() + (tmp_path / "new").read_bytes())
     assert read_header(tmp_path / "old") == read_header(tmp_path / "new") == read_header(beside)
-    assert read_header(tmp_path / "old") == request.header("jsonl")
+    assert read_header(tmp_path / "old") == with_digest(request.header("jsonl"))
 
 
 def test_a_file_that_is_written_again_never_has_the_header_of_the_one_before(tmp_path):
@@ -267,6 +268,21 @@ def test_a_header_of_wrong_types_is_refused_by_field(field, value, words):
     with pytest.raises(ConfigError) as refused:
         DataRequest.from_header(header | {field: value})
     assert str(refused.value).startswith(words)
+
+
+@pytest.mark.parametrize("format", WRITERS)
+def test_no_bit_of_a_header_changes_what_is_made_from_it(tmp_path, format):
+    request, draws, refused = DataRequest.of("lego", {}, 3), random.Random(format), 0
+    write(request, format, tmp_path / "whole")
+    data = (tmp_path / "whole").read_bytes()
+    for place in [draws.randrange(len(data)) for _ in range(200)]:
+        path = tmp_path / "altered"
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << draws.randrange(8)]) + data[place + 1 :])
+        try:
+            assert DataRequest.from_header(read_header(path)) == request, place  # a bit of an example
+        except (ConfigError, StoreError) as error:
+            refused += str(path) in str(error)
+    assert refused > 20
 
 
 def test_a_header_of_another_version_or_of_a_task_that_is_gone_is_refused():

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import zipfile
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
@@ -26,12 +26,13 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 
 from stairwise.config import ConfigError
+from stairwise.lab.contract.experiment import digest_of
 from stairwise.lab.contract.sources import PAD
 from stairwise.lab.data.request import DataRequest, ExampleBlock
-from stairwise.lab.store.files import explained, parse, replace_file, replacing
+from stairwise.lab.store.files import explained, parse, replace_file, replacing, storable
 from stairwise.tasks.prose import Prose, digits, listed, numbers
 
-KEY = "stairwise"
+KEY, DIGEST = "stairwise", "digest"
 BESIDE = ".header"  # of a hidden file: whoever reads a folder of JSON lines passes over it
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of a zip's members: the same bytes at any time
 MOST_HEADER = 2**26  # bytes
@@ -44,7 +45,7 @@ def write(request: DataRequest, format: str, out: Path | None, tell: Callable[[i
         raise ConfigError(f"format={format} must be one of {', '.join(WRITERS)}")
     if out is None and format != "jsonl" and sys.stdout.isatty():
         raise ConfigError(f"format={format} is not text: name a file with -o, or send standard output somewhere")
-    header = json.dumps(request.header(format))
+    header = json.dumps(with_digest(request.header(format)))
     beside = side_file(out) if out is not None and WRITERS[format].header_beside and _is_replaced(out) else None
     with target(out) as file:
         writer = WRITERS[format](file, request, header)
@@ -272,9 +273,20 @@ def _found_in(path: Path) -> dict[str, Any] | None:
     with explained(f"read {path}"), open(path, "rb") as file:
         try:
             found = _header(file)
-        except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile):
+            whole = isinstance(found, dict) and found.get(DIGEST) == with_digest(found)[DIGEST]
+        except (ValueError, KeyError, TypeError, EOFError, NotImplementedError, RecursionError, zipfile.BadZipFile):
             return None
-    return found if isinstance(found, dict) and found.get("format") in list(WRITERS) else None
+    if not isinstance(found, dict) or found.get("format") not in list(WRITERS):
+        return None
+    if not whole:
+        raise ConfigError(f"the header of {path} is not as it was written: its digest differs")
+    return found
+
+
+def with_digest(header: Mapping[str, Any]) -> dict[str, Any]:
+    """A header with the digest of all else in it, by which a changed bit is seen."""
+    rest = {name: value for name, value in header.items() if name != DIGEST}
+    return {**rest, DIGEST: digest_of(storable(rest))}
 
 
 def _header(file: io.BufferedReader) -> Any:
