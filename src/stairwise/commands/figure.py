@@ -6,7 +6,7 @@ import sys
 
 from stairwise.commands import flags
 from stairwise.config import Config, ConfigError, as_flags
-from stairwise.lab import api, own, registry
+from stairwise.lab import api, registry
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run import stale
 from stairwise.lab.store.files import output_file
@@ -34,13 +34,11 @@ def act(options, fields) -> int:
         raise ConfigError("--fresh needs --run: without it a figure is drawn from what is stored")
     figure = registry.figure(options.target)
     out = output_file("out", options.out or f"{figure.id}.pdf", (".pdf", ".svg", ".png"))
-    experiment = registry.experiment(figure)
-    if options.model is not None:
-        experiment = own.with_model(experiment, options.model, fields)
-    trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
+    request = api.RunRequest.of(figure, options.preset, options.seeds, fields, model=options.model)
+    experiment, trials = request.experiment, request.trials
     if options.run:
-        asked = {"fresh": options.fresh, "model": options.model, "command": shlex.join(["stairwise", *sys.argv[1:]])}
-        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal(), **asked)
+        command = shlex.join(["stairwise", *sys.argv[1:]])
+        api.perform(request, command, store=options.store, fresh=options.fresh, progress=for_terminal())
     store = Store.open(options.store, create=False)
     there = [trial for trial in trials if store.has(trial)]
     missing = len(trials) - len(there)
