@@ -9,6 +9,7 @@ from stairwise.config import Config, ConfigError, as_flags
 from stairwise.lab import api, registry
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run import stale
+from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import output_file
 from stairwise.lab.store.store import Store
 
@@ -40,14 +41,13 @@ def act(options, fields) -> int:
         command = shlex.join(["stairwise", *sys.argv[1:]])
         api.perform(request, command, store=options.store, fresh=options.fresh, progress=for_terminal())
     store = Store.open(options.store, create=False)
-    there = [trial for trial in trials if store.has(trial)]
-    missing = len(trials) - len(there)
-    if missing and not (options.so_far and there):
+    records = [found.of(trial) for trial in trials if is_result(found := store.peek(trial))]
+    missing = len(trials) - len(records)
+    if missing and not (options.so_far and records):
         given = {"seeds": options.seeds, "model": options.model}
         chosen = {name: value for name, value in given.items() if value is not None}
         hint = f"stairwise figure {options.target} --preset {options.preset}{as_flags(chosen | fields)} --run"
         raise ConfigError(f"{missing} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
-    records = [store.read(trial) for trial in there]
     api.save_figure(api.draw(figure, records, missing), out)
     print(out)
     stale.warn(stale.count(records, experiment), len(records), "--run --fresh runs them again")

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from stairwise.config import Config, ConfigError, find_leaf, named
 from stairwise.lab import own, registry
@@ -25,6 +25,7 @@ from stairwise.lab.run import stale
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.sharing import Shard
+from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import explained, replace_file
 from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store
@@ -232,18 +233,23 @@ def perform(
         "trials": [trial.digest for trial in trials],
     }
 
+    def good(found: StoredTrial | None) -> TypeGuard[StoredTrial]:
+        return is_result(found) and not (fresh and stale.is_stale(found, experiment))
+
     def work(stop):
         common = {"settled": settled, "progress": progress, "stop": stop, **options}
         return execute(trials, store, preset_group=request.preset_group, width=request.group, **common)
 
     ran = (0, 0)
-    missing = [trial for trial in trials if not settled(trial)]
+    there = {trial.digest: found for trial in trials if good(found := store.peek(trial))}
+    missing = len(there) < len(trials)
     if missing or store.unfinished(record):
         with store.recorded(record):
             if missing:
                 ran = in_worker(work)
     share = Share(*ran, request.shard, len(request.asked), count_left(request.asked, trials, store.has))
-    return Result(experiment, [store.read(trial) for trial in trials], request.figure_id, share, scratch)
+    records = [there[trial.digest].of(trial) if trial.digest in there else store.read(trial) for trial in trials]
+    return Result(experiment, records, request.figure_id, share, scratch)
 
 
 def shard_of(shard: str | None, trials: Sequence[Trial], group: int) -> tuple[Shard | None, Sequence[Trial]]:
