@@ -5,8 +5,9 @@ import json
 import pytest
 
 from stairwise.commands import run
-from stairwise.lab import registry
+from stairwise.lab import api, registry
 from stairwise.lab.run.estimate import nearest, trial_bytes
+from stairwise.lab.store import store as stores
 from stairwise.lab.store.store import Store
 from stairwise.train.stage import Outcome
 from tests.lab.walking import PAPER
@@ -26,6 +27,17 @@ def stored(store, seconds, started=0.0, **changes):
 def plan(capsys, trials, store, **options):
     assert run.dry_run(WALK, "quick", trials, store, True, **options) == 0
     return json.loads(capsys.readouterr().out)
+
+
+def test_a_run_of_what_is_stored_opens_each_trial_once(monkeypatch, tmp_path):
+    store, opened, open_trial = Store.open(tmp_path), [], stores.open_trial
+    request = api.RunRequest.of(WALK, "quick", [0, 1])
+    for trial in request.trials:
+        store.write(trial, Outcome("finished"), {})
+    monkeypatch.setattr(stores, "open_trial", lambda folder: opened.append(folder.name) or open_trial(folder))
+    records = api.perform(request, "stairwise run", store=store).records
+    assert [(record.digest, record.arm) for record in records] == [(each.digest, each.arm) for each in request.trials]
+    assert opened == [trial.digest for trial in request.trials]
 
 
 def test_it_counts_trials_and_programs_and_weighs_the_largest_group(capsys, tmp_path):

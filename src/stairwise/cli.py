@@ -153,7 +153,9 @@ def _without_command(arguments: list[str]) -> int:
         print(f"stairwise {__version__}")
         return 0
     if arguments and not arguments[0].startswith("-"):
-        raise ConfigError(f"unknown command: {arguments[0]} (commands: {', '.join(COMMANDS)})")
+        from stairwise.lab.contract.manifest import unknown
+
+        raise ConfigError(unknown("command", arguments[0], COMMANDS))
     if arguments and arguments[0] not in HELP:
         raise ConfigError(f"unknown option: {arguments[0]} (stairwise --help)")
     parser(()).print_help()

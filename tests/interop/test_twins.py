@@ -105,3 +105,9 @@ def test_what_has_no_twin_is_refused():
         twin(eqx.nn.Linear(2, 2, key=jax.random.key(0)))
     with pytest.raises(ConfigError, match="compute_dtype=bfloat16 must be float32 or float64"):
         twin(standard(positions="none", compute_dtype="bfloat16"))
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_a_twin_computes_where_its_weights_lie(positions):
+    network = twin(standard(positions=positions)).to("meta")  # a device without numbers, which every machine has
+    assert network(torch.zeros(2, 5, dtype=torch.long, device="meta")).device.type == "meta"

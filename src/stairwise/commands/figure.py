@@ -6,9 +6,10 @@ import sys
 
 from stairwise.commands import flags
 from stairwise.config import Config, ConfigError, as_flags
-from stairwise.lab import api, own, registry
+from stairwise.lab import api, registry
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run import stale
+from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import output_file
 from stairwise.lab.store.store import Store
 
@@ -34,22 +35,19 @@ def act(options, fields) -> int:
         raise ConfigError("--fresh needs --run: without it a figure is drawn from what is stored")
     figure = registry.figure(options.target)
     out = output_file("out", options.out or f"{figure.id}.pdf", (".pdf", ".svg", ".png"))
-    experiment = registry.experiment(figure)
-    if options.model is not None:
-        experiment = own.with_model(experiment, options.model, fields)
-    trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
+    request = api.RunRequest.of(figure, options.preset, options.seeds, fields, model=options.model)
+    experiment, trials = request.experiment, request.trials
     if options.run:
-        asked = {"fresh": options.fresh, "model": options.model, "command": shlex.join(["stairwise", *sys.argv[1:]])}
-        api.run(figure, options.preset, options.seeds, fields, store=options.store, progress=for_terminal(), **asked)
+        command = shlex.join(["stairwise", *sys.argv[1:]])
+        api.perform(request, command, store=options.store, fresh=options.fresh, progress=for_terminal())
     store = Store.open(options.store, create=False)
-    there = [trial for trial in trials if store.has(trial)]
-    missing = len(trials) - len(there)
-    if missing and not (options.so_far and there):
+    records = [found.of(trial) for trial in trials if is_result(found := store.peek(trial))]
+    missing = len(trials) - len(records)
+    if missing and not (options.so_far and records):
         given = {"seeds": options.seeds, "model": options.model}
         chosen = {name: value for name, value in given.items() if value is not None}
         hint = f"stairwise figure {options.target} --preset {options.preset}{as_flags(chosen | fields)} --run"
         raise ConfigError(f"{missing} of {len(trials)} trials of {experiment.name} are not in the store: {hint}")
-    records = [store.read(trial) for trial in there]
     api.save_figure(api.draw(figure, records, missing), out)
     print(out)
     stale.warn(stale.count(records, experiment), len(records), "--run --fresh runs them again")

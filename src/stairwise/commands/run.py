@@ -11,8 +11,8 @@ from typing import Any
 
 from stairwise.commands import flags, running
 from stairwise.config import Config
-from stairwise.lab import api, own, registry
-from stairwise.lab.api import Result
+from stairwise.lab import registry
+from stairwise.lab.api import Result, RunRequest, perform
 from stairwise.lab.contract.experiment import Experiment, Trial
 from stairwise.lab.progress import for_terminal, watched
 from stairwise.lab.run.plan import Tally, tally
@@ -39,35 +39,19 @@ def configs_of(options) -> dict[str, Config]:
 
 
 def act(options, fields) -> int:
-    experiment = registry.experiment(options.target)
     running.check(options)
-    if options.model is not None:
-        experiment = own.with_model(experiment, options.model, fields)
-    asked = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
-    _, trials = api.shard_of(options.shard, asked, options.group or experiment.preset(options.preset).group)
+    sharing = {"shard": options.shard, "group": options.group}
+    request = RunRequest.of(options.target, options.preset, options.seeds, fields, model=options.model, **sharing)
     if options.dry_run:
         chosen = {"group": options.group, "fresh": options.fresh}
-        return dry_run(
-            experiment, options.preset, trials, Store.open(options.store, create=False), options.json, **chosen
-        )
+        store = Store.open(options.store, create=False)
+        return dry_run(request.experiment, request.preset, request.trials, store, options.json, **chosen)
     store = Store.open(options.store)
     began = time.monotonic()
     command = shlex.join(["stairwise", *sys.argv[1:]])
-    with running.watched(options, lambda: (experiment, options.preset, trials)) as progress:
-        result = api.run(
-            options.target,
-            options.preset,
-            options.seeds,
-            fields,
-            store=store,
-            group=options.group,
-            shard=options.shard,
-            fresh=options.fresh,
-            progress=progress,
-            command=command,
-            save_every=options.save_every,
-            model=options.model,
-        )
+    with running.watched(options, request) as progress:
+        chosen = {"fresh": options.fresh, "progress": progress, "save_every": options.save_every}
+        result = perform(request, command, store=store, **chosen)
         given = {
             "preset": options.preset if options.preset != "quick" else None,
             "seeds": options.seeds,

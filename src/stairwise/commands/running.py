@@ -1,13 +1,13 @@
 """What `run` and `sweep` share: flags, the display of a run, and what they say of work that others share."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from stairwise.commands import flags
 from stairwise.config import ConfigError, as_flags
-from stairwise.lab.api import Share
+from stairwise.lab.api import RunRequest, Share
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.store.store import Store
 
@@ -45,8 +45,8 @@ def check(options) -> None:
 
 
 @contextmanager
-def watched(options, planned: Callable[[], Any]) -> Iterator[Any]:
-    """The display of a run: the terminal's, and with --live a page of what is planned as well."""
+def watched(options, request: RunRequest) -> Iterator[Any]:
+    """The display of a run: the terminal's, and with --live a page of what is asked for as well."""
     if not options.live:
         yield for_terminal()
         return
@@ -54,7 +54,7 @@ def watched(options, planned: Callable[[], Any]) -> Iterator[Any]:
 
     report = f"stairwise report --open{as_flags({'store': options.store} if options.store else {})}"
     chosen = {"fresh": options.fresh, "port": options.port or 0, "show": not options.no_open, "report": report}
-    with with_a_page(for_terminal(), Store.open(options.store, create=False), planned(), **chosen) as display:
+    with with_a_page(for_terminal(), Store.open(options.store, create=False), request, **chosen) as display:
         yield display
 
 

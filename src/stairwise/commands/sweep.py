@@ -16,7 +16,7 @@ from stairwise.lab.run import grid as grids
 from stairwise.lab.run.board import label
 from stairwise.lab.run.stale import words
 from stairwise.lab.store.store import Store
-from stairwise.lab.sweep import Sweep, SweepRequest, preview, sweep
+from stairwise.lab.sweep import Sweep, SweepRequest, perform_sweep, preview
 from stairwise.terminal import print_json
 from stairwise.words import duration, number, plain
 
@@ -55,9 +55,9 @@ def act(options, fields) -> int:
     cluster = None
     if options.cluster is not None:
         cluster = Cluster.parse(options.cluster, options.cluster_config, options.cluster_timeout)
+    sharing = {"shard": options.shard, "group": options.group, "progress": for_terminal()}
+    request = SweepRequest.of(options.target, grid, options.preset, options.seeds, fields, **sharing)
     if options.dry_run:
-        sharing = {"shard": options.shard, "group": options.group, "progress": for_terminal()}
-        request = SweepRequest.of(options.target, grid, options.preset, options.seeds, fields, **sharing)
         chosen = {"group": options.group, "retry_failed": options.retry_failed, "fresh": options.fresh}
         chosen |= {"progress": for_terminal()}
         found = preview(
@@ -66,33 +66,19 @@ def act(options, fields) -> int:
         script = cluster.job_script() if cluster is not None and cluster.kind == "slurm" else None
         print_plan(found, script, as_json=options.json)
         return 0
-
-    def planned():
-        asked = {"shard": options.shard, "group": options.group}
-        request = SweepRequest.of(options.target, grid, options.preset, options.seeds, fields, **asked)
-        return request.experiment, options.preset, request.trials, request.axes
-
     began = time.monotonic()
-    with running.watched(options, planned) as progress:
-        result = sweep(
-            options.target,
-            grid,
-            options.preset,
-            options.seeds,
-            fields,
+    with running.watched(options, request) as progress:
+        result = perform_sweep(
+            request,
+            shlex.join(["stairwise", *sys.argv[1:]]),
             store=options.store,
-            shard=options.shard,
-            group=options.group,
             retry_failed=options.retry_failed,
             fresh=options.fresh,
             best=options.best,
-            cluster=options.cluster,
-            cluster_config=options.cluster_config,
-            cluster_timeout=options.cluster_timeout,
+            remote=cluster,
             writer=options.writer,
             save_every=options.save_every,
             progress=progress,
-            command=shlex.join(["stairwise", *sys.argv[1:]]),
         )
         print_summary(result, time.monotonic() - began, as_json=options.json)
     again = options.fresh and result.stale  # what should have been run again has failed, and the old trial stays

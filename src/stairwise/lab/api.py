@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from stairwise.config import Config, ConfigError, find_leaf, named
 from stairwise.lab import own, registry
@@ -23,13 +23,64 @@ from stairwise.lab.ledger.verify import verify as verify_rows
 from stairwise.lab.progress import Silent
 from stairwise.lab.run import stale
 from stairwise.lab.run.execute import execute
+from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.sharing import Shard
+from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import explained, replace_file
 from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.lab.worker import in_worker
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a run asks for, checked: made once, then previewed, shown or run."""
+
+    experiment: Experiment
+    preset: str
+    changes: Mapping[str, Any]
+    trials: Sequence[Trial]  # of the shard, where there is one
+    asked: Sequence[Trial]  # of all shards
+    shard: Shard | None = None
+    group: int | None = None  # trials per program, where that was asked for
+    figure_id: str | None = None
+    axes: Sequence[GridAxis] = ()  # of a sweep
+    settings: str = ""  # all of this as TOML, from which it can be asked for again
+
+    @classmethod
+    def of(
+        cls,
+        target: str | Experiment | Figure,
+        preset: str = "quick",
+        seeds: int | Sequence[int] | None = None,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        model: Any = None,
+        shard: str | None = None,
+        group: int | None = None,
+    ) -> "RunRequest":
+        experiment = registry.experiment(target)
+        config = experiment.preset(preset).config
+        changes = named(config, changes or {})
+        told = as_toml(
+            experiment.name, preset, experiment.seeds(preset, seed_list(seeds)), config, changes, model=model
+        )
+        if model is not None:
+            experiment = own.with_model(experiment, model, changes)
+        asked = experiment.trials(preset, seed_list(seeds), changes)
+        part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
+        figure = (
+            target.id if isinstance(target, Figure) else target.partition("/")[2] if isinstance(target, str) else ""
+        )
+        known = figure in {each.id for each in experiment.figures}
+        shown = figure if known else None
+        return cls(experiment, preset, changes, trials, asked, part, group, shown, settings=told)
+
+    @property
+    def preset_group(self) -> int:
+        return self.experiment.preset(self.preset).group
 
 
 @dataclass(frozen=True)
@@ -156,55 +207,57 @@ def run(
     `model`, a function of (sizes, key) or "module:name" of one, makes the model that is trained in the place of the
     experiment's own (see `train.own`). One that cannot be imported is run as well, and not stored.
     """
-    experiment = registry.experiment(target)
-    changes = named(experiment.preset(preset).config, changes or {})
-    scratch = None
-    if model is not None:
-        experiment = own.with_model(experiment, model, changes)
-        if not own.is_named(experiment):
-            scratch = tempfile.TemporaryDirectory(prefix="stairwise-")
-            store = Store.open(scratch.name)
-    asked = experiment.trials(preset, seed_list(seeds), changes)
-    part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
-    store = store if isinstance(store, Store) else Store.open(store)
+    request = RunRequest.of(target, preset, seeds, changes, model=model, shard=shard, group=group)
     said = "" if model is None else f", model={model!r}"
-    call = f"sw.run({experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={changes!r}{said})"
+    call = f"sw.run({request.experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={request.changes!r}{said})"
+    result = perform(request, command or call, store=store, fresh=fresh, progress=progress, **options)
+    if command is None:  # a command prints it with its results
+        stale.warn(result.stale, len(result.records), "fresh=True runs them again")
+    return result
+
+
+def perform(
+    request: RunRequest,
+    command: str,
+    *,
+    store: Store | str | None = None,
+    fresh: bool = False,
+    progress: Silent | None = None,
+    **options: Any,
+) -> Result:
+    """Run what a request asks for and the store does not have; `command` is what asked for it, for the record."""
+    experiment, trials, scratch = request.experiment, request.trials, None
+    if not own.is_named(experiment):
+        scratch = tempfile.TemporaryDirectory(prefix="stairwise-")
+        store = Store.open(scratch.name)
+    store = store if isinstance(store, Store) else Store.open(store)
     settled = stale.made_now(store) if fresh else store.has
     record = {
         "experiment": experiment.name,
-        "preset": preset,
-        "command": command or call,
-        "changes": {path: str(value) for path, value in changes.items()},
-        "settings": as_toml(
-            registry.experiment(target).name,  # without the model of one's own, which has a line of its own
-            preset,
-            experiment.seeds(preset, seed_list(seeds)),
-            experiment.preset(preset).config,
-            changes,
-            model=model,
-        ),
+        "preset": request.preset,
+        "command": command,
+        "changes": {path: str(value) for path, value in request.changes.items()},
+        "settings": request.settings,
         "trials": [trial.digest for trial in trials],
     }
 
+    def good(found: StoredTrial | None) -> TypeGuard[StoredTrial]:
+        return is_result(found) and not (fresh and stale.is_stale(found, experiment))
+
     def work(stop):
-        width = experiment.preset(preset).group
         common = {"settled": settled, "progress": progress, "stop": stop, **options}
-        return execute(trials, store, preset_group=width, width=group, **common)
+        return execute(trials, store, preset_group=request.preset_group, width=request.group, **common)
 
     ran = (0, 0)
-    missing = [trial for trial in trials if not settled(trial)]
+    there = {trial.digest: found for trial in trials if good(found := store.peek(trial))}
+    missing = len(there) < len(trials)
     if missing or store.unfinished(record):
         with store.recorded(record):
             if missing:
                 ran = in_worker(work)
-    figure_id = target.id if isinstance(target, Figure) else None
-    if isinstance(target, str) and target.partition("/")[2] in {figure.id for figure in experiment.figures}:
-        figure_id = target.partition("/")[2]
-    share = Share(*ran, part, len(asked), count_left(asked, trials, store.has))
-    result = Result(experiment, [store.read(trial) for trial in trials], figure_id, share, scratch)
-    if command is None:  # a command prints it with its results
-        stale.warn(result.stale, len(trials), "fresh=True runs them again")
-    return result
+    share = Share(*ran, request.shard, len(request.asked), count_left(request.asked, trials, store.has))
+    records = [there[trial.digest].of(trial) if trial.digest in there else store.read(trial) for trial in trials]
+    return Result(experiment, records, request.figure_id, share, scratch)
 
 
 def shard_of(shard: str | None, trials: Sequence[Trial], group: int) -> tuple[Shard | None, Sequence[Trial]]:

@@ -3,12 +3,13 @@
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from stairwise.config import ConfigError, named
 from stairwise.lab import registry
-from stairwise.lab.api import Result, Share, count_left, seed_list, shard_of
+from stairwise.lab.api import Result, RunRequest, Share, count_left, seed_list, shard_of
+from stairwise.lab.cluster.engine import Cluster
 from stairwise.lab.contract.experiment import Experiment, Figure, Trial
 from stairwise.lab.progress import Silent, watched
 from stairwise.lab.run import grid as grids
@@ -17,7 +18,6 @@ from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.plan import tally
 from stairwise.lab.run.settings import as_toml
-from stairwise.lab.run.sharing import Shard
 from stairwise.lab.run.stale import is_stale
 from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.store import Store
@@ -28,18 +28,11 @@ WRITERS = ("workers", "client")
 
 
 @dataclass(frozen=True)
-class SweepRequest:
-    """What a sweep asks for, checked."""
-
-    experiment: Experiment
-    preset: str
-    axes: list[GridAxis]
-    trials: Sequence[Trial]  # of the shard, where there is one
-    asked: Sequence[Trial]  # of all shards
-    shard: Shard | None = None
+class SweepRequest(RunRequest):
+    """What a sweep asks for, checked; `changes` has the grid as well, as it was given."""
 
     @classmethod
-    def of(
+    def of(  # type: ignore[override]
         cls,
         target: str | Experiment | Figure,
         grid: Mapping[str, Any],
@@ -61,11 +54,9 @@ class SweepRequest:
             raise ConfigError(f"group={group} must lie in 1..65536")
         asked = grids.trials(experiment, preset, axes, seed_list(seeds), changes, progress)
         part, trials = shard_of(shard, asked, group or experiment.preset(preset).group)
-        return cls(experiment, preset, axes, trials, asked, part)
-
-    @property
-    def group(self) -> int:
-        return self.experiment.preset(self.preset).group
+        shown = {axis.path: list(axis.values) for axis in axes}
+        told = as_toml(experiment.name, preset, experiment.seeds(preset, seed_list(seeds)), config, changes, grid=shown)
+        return cls(experiment, preset, {**changes, **grid}, trials, asked, part, group, axes=axes, settings=told)
 
     def left(self, store: Store, retry_failed: bool, fresh: bool = False) -> tuple[list[Trial], int]:
         """The trials that are to run, and how many of the others are recorded as failed."""
@@ -84,7 +75,7 @@ class SweepRequest:
 class Sweep(Result):
     """The stored trials that a sweep asked for, those that failed included."""
 
-    axes: list[GridAxis] = field(default_factory=list)
+    axes: Sequence[GridAxis] = ()
     aim: Aim = Aim()
 
     @property
@@ -152,24 +143,39 @@ def sweep(
     sweeps on one store share the work without it.
     """
     request = SweepRequest.of(target, grid, preset, seeds, changes, shard=shard, group=group)
+    call = f"sw.sweep({request.experiment.name!r}, {dict(grid)!r}, {preset!r}, seeds={seeds!r})"
+    remote = None if cluster is None else Cluster.parse(cluster, cluster_config, cluster_timeout)
+    chosen = {"retry_failed": retry_failed, "fresh": fresh, "best": best, "writer": writer, "progress": progress}
+    return perform_sweep(request, command or call, store=store, remote=remote, **chosen, **options)
+
+
+def perform_sweep(
+    request: SweepRequest,
+    command: str,
+    *,
+    store: Store | str | None = None,
+    retry_failed: bool = False,
+    fresh: bool = False,
+    best: str | None = None,
+    remote: Cluster | None = None,
+    writer: str = "workers",
+    progress: Silent | None = None,
+    **options: Any,
+) -> Sweep:
+    """Run what a sweep asks for and the store does not have; `command` is what asked for it, for the record."""
     aim = Aim.parse(best)
     if writer not in WRITERS:
         raise ConfigError(f"writer={writer} must be one of {', '.join(WRITERS)}")
-    remote = None
-    if cluster is not None:
-        from stairwise.lab.cluster.engine import Cluster
-
-        remote = Cluster.parse(cluster, cluster_config, cluster_timeout)
     board = Board(progress or Silent(), request.axes, aim)
-    call = f"sw.sweep({request.experiment.name!r}, {dict(grid)!r}, {preset!r}, seeds={seeds!r})"
 
     def run(left: Sequence[Trial], opened: Store, stop: threading.Event) -> tuple[int, int]:
         common = {"settled": _settled(opened, left, fresh), "progress": board, "stop": stop, **options}
         if remote is not None:
-            return remote.execute(request.trials, opened, writer, request.group, group, **common)
+            return remote.execute(request.trials, opened, writer, request.preset_group, request.group, **common)
         from stairwise.lab.run.estimate import widths
 
-        return execute(request.trials, opened, width=widths(request.group, group), keep_failures=True, **common)
+        width = widths(request.preset_group, request.group)
+        return execute(request.trials, opened, width=width, keep_failures=True, **common)
 
     def work(stop: threading.Event) -> Sweep:
         if remote is not None:
@@ -180,7 +186,7 @@ def sweep(
             opened = store if isinstance(store, Store) else Store.open(store)
             left, _ = request.left(opened, retry_failed, fresh)
             ran = (0, 0)
-            entry = _entry(request, seeds, grid, changes, command or call)
+            entry = _entry(request, command)
             if left or opened.unfinished(entry):
                 with opened.recorded(entry):
                     if left:
@@ -213,17 +219,15 @@ def _settled(store: Store, left: Sequence[Trial], fresh: bool):
     return settled
 
 
-def _entry(request: SweepRequest, seeds, grid: Mapping[str, Any], changes, command: str) -> dict[str, Any]:
+def _entry(request: SweepRequest, command: str) -> dict[str, Any]:
     shown = {axis.path: list(axis.values) for axis in request.axes}
-    experiment, preset = request.experiment, request.preset
-    chosen, config = experiment.seeds(preset, seed_list(seeds)), experiment.preset(preset).config
     return {
         "experiment": request.experiment.name,
         "preset": request.preset,
         "command": command,
         "grid": shown,
-        "changes": {path: str(value) for path, value in {**(changes or {}), **grid}.items()},
-        "settings": as_toml(experiment.name, preset, chosen, config, changes or {}, grid=shown),
+        "changes": {path: str(value) for path, value in request.changes.items()},
+        "settings": request.settings,
         "trials": [trial.digest for trial in request.trials],
     }
 
@@ -260,7 +264,7 @@ def preview(
         return is_result(found)
 
     looked = watched(request.trials, len(request.trials), "looking", progress)
-    left, everything = tally(looked, stored, widths(request.group, group))
+    left, everything = tally(looked, stored, widths(request.preset_group, group))
     needed = largest_group(everything)
     room, total, to_run = device_bytes(), seconds(left, store), left.trials
     return {

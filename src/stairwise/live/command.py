@@ -4,13 +4,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stairwise.lab.contract.experiment import Experiment, Trial, Trials
+from stairwise.lab.api import RunRequest
+from stairwise.lab.contract.experiment import Trials
 from stairwise.lab.progress import Silent, TwoDisplays
 from stairwise.lab.run.board import cell_name
-from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.stale import made_now
 from stairwise.lab.store.store import Store
 from stairwise.live.feed import TRIALS, Feed
@@ -19,14 +19,11 @@ from stairwise.live.server import Live
 RELOADING = 3.0  # seconds without a page before it counts as closed
 
 
-Planned = tuple[Experiment, str, Sequence[Trial]] | tuple[Experiment, str, Sequence[Trial], Sequence[GridAxis]]
-
-
 @contextmanager
 def watched(
     display: Silent,
     store: Store,
-    planned: Planned,
+    request: RunRequest,
     *,
     fresh: bool = False,
     port: int = 0,
@@ -36,13 +33,12 @@ def watched(
 ) -> Iterator[Silent]:
     """A display that also feeds a page, whose address is printed, and opened where there is a browser to open it in.
 
-    `planned`: the experiment, the preset's name, the trials, and the axes of a grid where there is one; `report` is the
-    command that writes the stored page. Afterwards the page is served for as long as it is open, where standard output
-    is a terminal, or with `stay` until the process ends; else it keeps what it shows and the command ends.
+    `report` is the command that writes the stored page. Afterwards the page is served for as long as it is open, where
+    standard output is a terminal, or with `stay` until the process ends; else it keeps what it shows and the command
+    ends.
     """
-    experiment, preset, trials, *rest = planned
-    axes = rest[0] if rest else ()
-    facts = {"experiment": experiment.name, "says": experiment.says, "preset": preset, "report": report}
+    experiment, trials, axes = request.experiment, request.trials, request.axes
+    facts = {"experiment": experiment.name, "says": experiment.says, "preset": request.preset, "report": report}
     facts |= {"store": str(store.root), "what": "setting" if axes else "arm"}
     if isinstance(trials, Trials):
         facts |= {"cells": sum(map(len, trials.blocks)), "seeds": len(trials.seeds)}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stairwise.lab import api, registry
+from stairwise.lab import api
 from stairwise.lab.contract.experiment import Experiment, Figure
 from stairwise.lab.progress import Silent
 from stairwise.lab.store.store import Store
@@ -31,16 +31,13 @@ def watch(
     from stairwise.live.command import watched
 
     opened = store if isinstance(store, Store) else Store.open(store)
-    experiment, chosen = registry.experiment(target), {name: options.get(name) for name in ("shard", "group")}
+    chosen = {name: options.get(name) for name in ("shard", "group")}
     if grid:
-        request = SweepRequest.of(experiment, grid, preset, seeds, changes, **chosen)
-        planned = (experiment, preset, request.trials, request.axes)
+        request = SweepRequest.of(target, grid, preset, seeds, changes, **chosen)
     else:
-        asked = experiment.trials(preset, api.seed_list(seeds), changes)
-        width = chosen["group"] or experiment.preset(preset).group
-        planned = (experiment, preset, api.shard_of(chosen["shard"], asked, width)[1])
+        request = api.RunRequest.of(target, preset, seeds, changes, model=options.get("model"), **chosen)
     how = {"fresh": options.get("fresh", False), "port": port, "show": show, "stay": True}
-    with watched(progress or Silent(), opened, planned, **how) as display:
+    with watched(progress or Silent(), opened, request, **how) as display:
         common = {"store": opened, "progress": display, **options}
         if grid:
             return sweep(target, grid, preset, seeds, changes, **common)

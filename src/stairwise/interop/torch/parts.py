@@ -66,8 +66,9 @@ class Positions(nn.Module):
         if self.base is None:
             return vectors
         length, width = vectors.shape[-3], vectors.shape[-1]
-        frequencies = self.base ** (-torch.arange(0, width, 2, dtype=torch.float32) / width)
-        angles = torch.arange(first, first + length, dtype=torch.float32)[:, None, None] * frequencies
+        like: Any = {"dtype": torch.float32, "device": vectors.device}
+        frequencies = self.base ** (-torch.arange(0, width, 2, **like) / width)
+        angles = torch.arange(first, first + length, **like)[:, None, None] * frequencies
         cosine, sine = angles.cos(), angles.sin()
         one, two = vectors.chunk(2, dim=-1)
         return torch.cat([one * cosine - two * sine, two * cosine + one * sine], dim=-1)

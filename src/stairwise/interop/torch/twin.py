@@ -77,7 +77,7 @@ class BlockTwin(nn.Module):
         length = stream.shape[-2]
         packed = self.qkv(self.attention_norm(stream)).unflatten(-1, (3, self.heads, -1))
         query, key, value = packed.unbind(-3)
-        mask = torch.ones(length, length, dtype=torch.bool).tril() if self.causal else None
+        mask = torch.ones(length, length, dtype=torch.bool, device=stream.device).tril() if self.causal else None
         rotated = (self.positions.rotate(query), self.positions.rotate(key))
         mixed = self.out(attend(*rotated, value, mask))
         stream = stream + mixed if self.attention_residual else mixed

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from stairwise.lab.store.files import Damaged, StoreError, check_format, entries, read_sealed
 from stairwise.lab.store.trial import FAILED, FORMAT, StoredTrial
@@ -83,7 +83,7 @@ def is_good(folder: Path) -> bool:
     return any(undamaged(open_trial, [folder]))
 
 
-def is_result(stored: StoredTrial | None) -> bool:
+def is_result(stored: StoredTrial | None) -> TypeGuard[StoredTrial]:
     return stored is not None and stored.status != FAILED
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+import threading
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +19,7 @@ ROOMS = ("stairwise.nn", "stairwise.tasks", "stairwise.train", "stairwise.measur
 PAPERS = "stairwise.papers"
 FACADE = "stairwise.paper"  # what is imported from it counts as imported from where it is written
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+PARSING = threading.Lock()  # Python 3.11 fails where two threads parse at once (cpython issue 106905)
 BY_NAME = re.compile(r"""\b(?:lazy|import_module|resolve)\(\s*["']([\w.]+)""")  # modules that are named by a text
 
 
@@ -128,7 +130,8 @@ def _facts(path: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
     text = content.decode("utf-8", "replace")
     found = [(module, "") for module in BY_NAME.findall(text)]
     try:
-        waiting: list[ast.AST] = [ast.parse(text)]
+        with PARSING:
+            waiting: list[ast.AST] = [ast.parse(text)]
     except SyntaxError:  # it says so itself when it is imported
         waiting = []
     while waiting:

@@ -1,5 +1,7 @@
 """The PyTorch twin of the theory's transformer: dense products, block by block."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -19,9 +21,10 @@ class AttentionOnlyTwin(nn.Module):
 
     def forward(self, sequence: Tensor) -> Tensor:
         blocks, alphabet = sequence.shape
-        seen = (alphabet * torch.arange(blocks)[:, None] + sequence).flatten()
-        codes = torch.eye(blocks, dtype=self.readout.dtype) if self.codes is None else self.codes
-        place = torch.kron(codes.T.contiguous(), torch.eye(alphabet, dtype=self.readout.dtype))
+        like: Any = {"dtype": self.readout.dtype, "device": self.readout.device}
+        seen = (alphabet * torch.arange(blocks, device=sequence.device)[:, None] + sequence).flatten()
+        codes = torch.eye(blocks, **like) if self.codes is None else self.codes
+        place = torch.kron(codes.T.contiguous(), torch.eye(alphabet, **like))
         stream = [place, place[:, seen]]
         for number, layer in enumerate(self.plan):
             X = torch.stack(stream)

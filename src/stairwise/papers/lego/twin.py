@@ -22,12 +22,13 @@ class DecoderTwin(nn.Module):
         self.attention_residual, self.mlp_residual = model.attention_residual, model.mlp_residual
 
     def forward(self, clauses: Tensor, predicates: int) -> Tensor:
-        told = self.table[torch.arange(self.table.shape[0]), clauses] * (clauses != BLANK)[..., None]
+        slots = torch.arange(self.table.shape[0], device=clauses.device)
+        told = self.table[slots, clauses] * (clauses != BLANK)[..., None]
         embedded = self.positions.add(told.sum(dim=-2))
         normed = self.attention_norm(embedded)
         key, value = self.key_value(normed).unflatten(-1, (2, self.heads, -1)).unbind(-3)
         query = self.query(normed[..., predicates:, :]).unflatten(-1, (self.heads, -1))
-        place = torch.arange(clauses.shape[-2])
+        place = torch.arange(clauses.shape[-2], device=clauses.device)
         turned = (self.positions.rotate(query, predicates), self.positions.rotate(key))
         attended = self.out(attend(*turned, value, place[None, :] <= place[predicates:, None]))
         stream = embedded[..., predicates:, :] + attended if self.attention_residual else attended

@@ -30,7 +30,7 @@ class PositionalTwin(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         hidden = torch.where(self.visible, self.W, -torch.inf).softmax(dim=0)
         scores = hidden.nan_to_num()  # a column that sees nothing is zero
-        values = torch.zeros(*inputs.shape[:-1], self.W.shape[1], dtype=inputs.dtype)
+        values = torch.zeros(*inputs.shape[:-1], self.W.shape[1], dtype=inputs.dtype, device=inputs.device)
         for level in range(1, self.levels + 1):
             z = torch.cat([inputs, values], dim=-1) @ scores
             values = torch.where(self.height.eq(level), self.link(z), values)
