@@ -99,7 +99,7 @@ def look(trial: RunningTrial[Cell], model: Any) -> dict[str, Float[Array, ""]]:
     config = trial.config
     found = {}
     for times in TIMES:
-        task = task_of(config).at(times * config.length)
+        task: Any = task_of(config).at(times * config.length)
         keys = jax.vmap(partial(at, trial.key(f"test {times}")))(jnp.arange(config.test_examples, dtype=jnp.int32))
 
         def right(key: PRNGKeyArray, task=task) -> tuple[Array, Array]:
