@@ -62,6 +62,8 @@ def call(capsys, *arguments):
         (["run", "selection/online", "--port", "80"], ["--port needs --live"]),
         (["sweep", "selection/online", "--grid", "batch=8", "--no-open"], ["--no-open needs --live"]),
         (["run", "selection/online", "--live", "--port", "70000"], ["port=70000", "0..65535"]),
+        (["run", "selection/online", "--log", "paper"], ["log=paper", "tensorboard, wandb, csv"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--log-to", "x"], ["--log-to needs --log"]),
         (["sweep", "selection/online"], ["needs a grid", "--grid"]),
         (["sweep", "selection/online", "--grid", "lr=1,2"], ["grid: unknown field lr", "fields:"]),
         (["sweep", "selection/online", "--grid", "learning_rate=fast"], ["learning_rate=fast", "a number"]),

@@ -10,6 +10,7 @@ EXTRAS = {
     "hf": ("torch", "transformers"),
     "query": ("duckdb",),
     "falsify": ("optuna",),
+    "log": ("tensorboard", "wandb"),
     "docs": ("sphinx", "myst_parser", "furo", "nbclient"),
 }
 

@@ -16,7 +16,7 @@ def how_to(page: str) -> str:
     return text(f"how-to/{page}")
 
 
-@pytest.mark.parametrize("page", [*PAGES, "live"])
+@pytest.mark.parametrize("page", [*PAGES, "live", "parts"])
 def test_every_command_is_one(page):
     found = [command for language, block in blocks(how_to(page)) if not language for command in commands(block)]
     assert found

@@ -2,7 +2,8 @@
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from stairwise.commands import flags
@@ -10,6 +11,7 @@ from stairwise.config import ConfigError, as_flags
 from stairwise.lab.api import RunRequest, Share
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.store.store import Store
+from stairwise.live import log
 
 
 def add_flags(command: argparse.ArgumentParser, group: str) -> None:
@@ -30,6 +32,12 @@ def add_flags(command: argparse.ArgumentParser, group: str) -> None:
     command.add_argument(
         "--port", action=flags.Whole, metavar="N", help="with --live: port of the page (default: any free one)"
     )
+    command.add_argument(
+        "--log",
+        metavar="|".join(log.KINDS),
+        help="write what is measured for TensorBoard, Weights & Biases (extra log), or as CSV, while it trains",
+    )
+    command.add_argument("--log-to", metavar="FOLDER", help=f"with --log: where to (default: {log.FOLDER})")
 
 
 def check(options) -> None:
@@ -38,6 +46,10 @@ def check(options) -> None:
         raise ConfigError(f"--{given} needs --live: without it there is no page")
     if options.port is not None and not 0 <= options.port <= 65535:
         raise ConfigError(f"port={options.port} must lie in 0..65535")
+    if options.log is not None:
+        log.check_kind(options.log)
+    elif options.log_to is not None:
+        raise ConfigError("--log-to needs --log: without it nothing is logged")
     if options.group is not None and not 1 <= options.group <= 65536:
         raise ConfigError(f"group={options.group} must lie in 1..65536")
     if not options.save_every >= 0:
@@ -46,16 +58,26 @@ def check(options) -> None:
 
 @contextmanager
 def watched(options, request: RunRequest) -> Iterator[Any]:
-    """The display of a run: the terminal's, and with --live a page of what is asked for as well."""
-    if not options.live:
-        yield for_terminal()
-        return
+    """The display of a run: the terminal's, with --log a log, and with --live a page of what is asked for as well."""
+    with ExitStack() as stack:
+        display: Any = for_terminal()
+        if options.log is not None or options.live:
+            store = Store.open(options.store, create=False)
+            if options.log is not None:
+                chosen = {"axes": request.axes, "fresh": options.fresh}
+                folder = Path(options.log_to or log.FOLDER)
+                display = stack.enter_context(log.logged(display, options.log, folder, store, request.trials, **chosen))
+            if options.live:
+                display = stack.enter_context(_with_a_page(options, display, store, request))
+        yield display
+
+
+def _with_a_page(options, display: Any, store: Store, request: RunRequest) -> AbstractContextManager[Any]:
     from stairwise.live.command import watched as with_a_page
 
     report = f"stairwise report --open{as_flags({'store': options.store} if options.store else {})}"
     chosen = {"fresh": options.fresh, "port": options.port or 0, "show": not options.no_open, "report": report}
-    with with_a_page(for_terminal(), Store.open(options.store, create=False), request, **chosen) as display:
-        yield display
+    return with_a_page(display, store, request, **chosen)
 
 
 def shared(share: Share, trials: int) -> list[str]:

@@ -9,6 +9,7 @@ _HOMES = {
     "read": "weights",
     "from_gpt2": "huggingface",
     "to_gpt2": "huggingface",
+    "to_transformer_lens": "transformer_lens",
 }
 
 

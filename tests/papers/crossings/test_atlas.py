@@ -8,14 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stairwise.config import ConfigError, update
+from stairwise.config import ConfigError, structure, update
 from stairwise.papers import crossings
 from stairwise.papers.crossings import atlas
-from stairwise.papers.crossings.atlas import runs
+from stairwise.papers.crossings.atlas import runs, train
 from stairwise.papers.crossings.atlas.config import PARITY, POSITIONS, SUPERVISED, Cell, has
 from stairwise.papers.crossings.atlas.task import group_words
 from stairwise.tasks.groups import named
 from stairwise.tasks.protocols import SequenceTask
+from stairwise.train.own import Sizes
 from tests.papers.crossings import judged
 from tests.papers.records import HandMade
 
@@ -55,6 +56,22 @@ def test_what_was_registered_is_what_is_judged():
     kept = tomllib.loads(text)
     assert {each["claim"] for each in kept["hypothesis"]} == {f"crossings/{c.id}" for c in atlas.LEDGER.claims}
     assert kept["seeds"] == GPU.seeds == atlas.RUNS
+
+
+def test_a_model_of_ones_own_is_told_the_tokens_and_the_longest_test():
+    told = []
+
+    def make_model(sizes, key):
+        told.append(sizes)
+        shape = (*sizes.tokens, sizes.outputs)
+        return jax.tree_util.Partial(lambda bias, tokens: jnp.zeros(shape) + bias, jnp.zeros(sizes.outputs))
+
+    train.training_own(make_model, structure(Cell(length=3)))
+    train.training_own(make_model, structure(update(Cell(), {"told": "clauses", "supervision": "chain", "length": 2})))
+    assert told[0] == Sizes(vocabulary=2, outputs=2, length=12)
+    assert told[-1] == Sizes(
+        vocabulary=41, outputs=41, length=16, slots=5
+    )  # a blank, 36 variables, 2 actions, 2 values
 
 
 def test_impossible_cells_are_refused_by_name():
