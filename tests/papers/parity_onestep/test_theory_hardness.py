@@ -151,7 +151,7 @@ def test_the_squared_loss_of_hidden_parities_obeys_its_bound_for_any_predictor()
             losses = 1 - 2 * hiding.correlations(cls, f) + np.mean(f**2)
             hidden = np.argsort(losses)[: max(2, int(share * len(losses)))]  # the cheapest ones
             chance = len(hidden) / len(losses)
-            assert losses[hidden].sum() / len(losses) >= bounds.hidden_losses(chance, magnitude).squared
+            assert losses[hidden].sum() / len(losses) >= bounds.hidden_squared(chance, magnitude)
             assert hiding.sup_errors(cls, f)[hidden].sum() / len(losses) >= chance
 
 

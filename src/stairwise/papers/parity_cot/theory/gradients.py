@@ -79,6 +79,17 @@ def kappa_leading(inputs: int, secret: Secret, m: int, rate: float) -> Kappa:
     return found
 
 
+def noise_to_signal(inputs: int, size: int) -> Float[np.ndarray, " later"]:
+    """What one sample leaves on kappa at keys that are no secret, squared, over its mean at the secret one, i > n+1.
+
+    8 (sum over all other queries p of (i/p)^2 + 5/2), which is 8k + 12 but for the ratios. Each of these queries adds
+    1/(128 m^2 p^2), the query itself 5/2 of that, since all of its active neurons agree with themselves; the mean is
+    1/(32 m i). A batch of B samples has 1/B of it, whence the samples of Theorem 3: B >> k ln n.
+    """
+    i = place(inputs, size)
+    return 8 * ((i[1:, None] / i) ** 2 @ np.ones(size) + 1.5)
+
+
 def leak(inputs: float, m: float, rate: float) -> float:
     """What the first query leaves at every other one: eta0 / (16 m (n+1)), twice what is wanted there."""
     return rate / (16 * m * (inputs + 1))

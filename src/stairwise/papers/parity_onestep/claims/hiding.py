@@ -201,7 +201,7 @@ def the_printed_oracle_does_neither(config: HiddenDescent, seed: int):
     statement=("Theorem 2, squared loss", "Appendix A"),
     says=r"a predictor that is one and the same for all $p \in Q$ has squared loss at least"
     r" $2 - 1/\Pr(Q) - 2\mathbb{E}_x|\mathbb{E}_p p(x)|$ over $P$; the best one has $\Pr(Q) - 1/|P|$ on $Q$",
-    of=(bounds.hidden_losses, bounds.hidden_loss_exact),
+    of=(bounds.hidden_squared, bounds.hidden_loss_exact),
     hypotheses=OF_ORDER_D,
     cases=CASES,
     seeds=3,
@@ -209,7 +209,9 @@ def the_printed_oracle_does_neither(config: HiddenDescent, seed: int):
 def hidden_parities_cost_a_squared_loss(config: HiddenDescent, seed: int):
     found, parities = hidden_run(config, seed), len(hidden_run(config, seed).hidden)
     magnitude = float(mean_parity.mean_magnitude(config.task.bits, config.task.size))
-    bound = bounds.hidden_losses(found.share, magnitude).squared if found.share else -math.inf
+    bound = bounds.hidden_squared(found.share, magnitude)
+    yield equal("the bound where all are hidden", bounds.hidden_squared(1.0, magnitude), 1 - 2 * magnitude)
+    yield equal("the bound where half are hidden, and the mean is 0", bounds.hidden_squared(0.5, 0.0), 0.0)
     yield vacuous_if(bound <= 0, "the bound is not positive")
     if not found.share:
         yield at_least("loss restricted to Q", 0.0, 0.0)
@@ -248,13 +250,13 @@ def no_predictor_is_better_than_zero(config: HiddenDescent, seed: int):
     says=r"the largest error of a predictor that is the same for all $p \in Q$ is at least $\Pr(Q)$ on average"
     r" over $P$;"
     r" $f = 0$ attains it",
-    of=(bounds.hidden_losses,),
+    of=(bounds.hidden_sup,),
     cases=CASES,
     seeds=3,
 )
 def hidden_parities_cost_a_large_error(config: HiddenDescent, seed: int):
     found = hidden_run(config, seed)
-    bound = bounds.hidden_losses(max(found.share, 1e-300), 0.0).sup
+    bound = bounds.hidden_sup(max(found.share, 1e-300))
     yield hypothesis("Q must hold two parities for the pairing", np.sum(found.hidden) != 1)
     for name, f in (("the run", found.predictor), ("f = 0", np.zeros(len(found.cls.x)))):
         errors = hiding.sup_errors(found.cls, f)
@@ -288,7 +290,7 @@ def the_loss_is_that_of_equation_5(config: HiddenDescent, seed: int):
         yield at_least(f"least loss at T Var/eps^2 = {revealed:g}", least, bound)
         yield equal(f"the bound at T Var/eps^2 = {revealed:g}", bound, 1 - 2 * revealed - 2 * magnitude)
         # the proof's last step, at the Pr(Q) that Chebyshev's inequality guarantees
-        before = bounds.hidden_losses(1 - revealed, magnitude).squared
+        before = bounds.hidden_squared(1 - revealed, magnitude)
         yield at_most(f"the bound against 2 - 1/Pr(Q) at {revealed:g}", bound, before, rounding=1e-12)
 
 

@@ -166,16 +166,14 @@ def revealed_chance(queries: int, variance: float, epsilon: float) -> float:
     return queries * variance / epsilon**2
 
 
-class Hidden(NamedTuple):
-    """What a p-free predictor must cost when the oracle hides all p of a set Q."""
-
-    squared: float
-    sup: float
+def hidden_squared(chance: float, mean_magnitude: float) -> float:
+    """E(p-f)^2 >= 2 - 1/Pr(Q) - 2 E_x|E_p p(x)| of a p-free f, when the oracle hides all p of a set Q."""
+    return 2 - 1 / chance - 2 * mean_magnitude if chance > 0 else -math.inf
 
 
-def hidden_losses(chance: float, mean_magnitude: float) -> Hidden:
-    """E(p-f)^2 >= 2 - 1/Pr(Q) - 2 E_x|E_p p(x)|, and E_p sup|p-f| >= Pr(Q) when Q holds two parities."""
-    return Hidden(2 - 1 / chance - 2 * mean_magnitude if chance > 0 else -math.inf, chance)
+def hidden_sup(chance: float) -> float:
+    """E_p sup|p-f| >= Pr(Q) when Q holds two parities."""
+    return chance
 
 
 def hidden_loss_exact(chance: float, parities: int) -> float:

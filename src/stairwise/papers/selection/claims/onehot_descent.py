@@ -247,7 +247,12 @@ def the_induction_hypothesis_holds_at_every_step(config: Training, seed: int):
     path = onehot.descend(task, eta, steps)
     yield from induction(task, path, onehot.named_attention(task, path.C), onehot.share_one_hot(task), epsilon)
     first = int(np.argmax(path.alpha >= onehot.phase_one_end(task, epsilon)))
-    yield at_most("end of Phase I, eta t", eta * first, onehot.phase_one_time(task, epsilon))
+    limit = onehot.phase_one_time(task, epsilon)
+    yield at_most("end of Phase I, eta t", eta * first, limit)
+    # both constants are far from tight: the time is that of the slowest 1 - alpha = e^{-t/T}, the share leaves 1/(8d)
+    left = 1 - onehot.phase_one_end(task, epsilon)
+    yield equal("1 - alpha then, if it shrinks as slowly as it can", math.exp(-limit / task.length), left, 1e-9)
+    yield equal("8d times what the share leaves", 8 * task.width * (1 - onehot.share_one_hot(task)), 1.0)
 
 
 def induction(task: Task, path, named: np.ndarray, share: float, epsilon: float, name: str = ""):

@@ -293,6 +293,8 @@ def the_interval_follows_from_the_threshold(config: Stochastic, seed: int):
         slacks.append(x)
     yield at_most("ceiling - 1", ceilings, 1.6 * np.array(slacks))
     yield at_most("1 - q s at the threshold", leaks, slacks)
+    odds = np.array(leaks) / (1 - np.array(leaks))
+    yield equal("its odds over x: no smaller C does", odds / np.array(slacks), np.ones(len(slacks)), 1e-9)
 
 
 @lru_cache(maxsize=8)
