@@ -229,6 +229,26 @@ def test_commands_name_a_file_of_the_record_whose_numbers_were_altered(run, meas
     assert not list(measurements.parent.glob("cache/stairwise/published/*"))
 
 
+@pytest.mark.parametrize("name", ["config.json", "metrics.parquet", "arrays.safetensors", "run.json"])
+def test_what_was_unpacked_and_altered_is_unpacked_anew_and_that_is_said(run, measurements, capsys, caplog, name):
+    publish(run, measurements, arrays="all")
+    ask = [
+        "query",
+        "--published",
+        "--json",
+        "select digest, sum(value) as total from metrics group by all order by all",
+    ]
+    assert main(ask) == 0
+    wanted = capsys.readouterr().out
+    first = min((measurements.parent / "cache").rglob(name))
+    data = first.read_bytes()
+    first.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    assert main(ask) == 0
+    assert capsys.readouterr().out == wanted
+    assert f"{first.parent} is damaged; the record is unpacked anew" in caplog.text
+    assert first.read_bytes() == data
+
+
 def test_a_file_of_a_newer_format_is_not_called_damaged(run, measurements, monkeypatch):
     monkeypatch.setattr(archive, "FORMAT", 2)
     path = publish(run, measurements)

@@ -5,6 +5,7 @@ trials: a fresh machine draws, judges and queries what was measured on a large o
 """
 
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ from stairwise.lab import registry
 from stairwise.lab.api import Result, seed_list
 from stairwise.lab.run.execute import cache_folder
 from stairwise.lab.store.entries import new_id
-from stairwise.lab.store.files import explained, render, replace_file, scratch_name, seal
+from stairwise.lab.store.files import explained, remove, render, replace_file, scratch_name, seal
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import DESCRIPTION, encode_files
 from stairwise.record import archive
@@ -112,6 +113,9 @@ def store(paths: Iterable[Path] | None = None) -> Store:
                 seen.update(f"{path.parent.parent.name}/{path.parent.name}/{part.name}".encode())
                 seen.update(part.read_bytes())
     root = cache_folder() / "published" / seen.hexdigest()[:16]
+    if root.is_dir() and (broken := Store.open(root, create=False).damaged()):
+        logging.getLogger("stairwise").warning("stairwise: %s is damaged; the record is unpacked anew", broken[0][0])
+        remove(root)
     if not root.is_dir():
         temporary = root.parent / scratch_name()
         with explained(f"unpack the record into {root}"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stairwise.config import ConfigError, structure, update
-from stairwise.nn.encodings import near_orthogonal, subset_encoding
+from stairwise.nn.encodings import coherence, near_orthogonal, subset_encoding
 from stairwise.papers.selection import acceptance, train
 from stairwise.papers.selection.config import Encodings, Fcn, Online, Task
 from stairwise.papers.selection.fcn import FullyConnected, train_fcn
@@ -113,6 +113,8 @@ def test_training_counts_the_sets_above_the_threshold(program):
 
 def test_training_on_few_sign_vectors_meets_no_singular_set():
     config = replace(SMALL, encoding=Encodings(width=6, threshold=1.0, scheme="none"), test_sparsities=(2,))
+    sets = jax.vmap(partial(train.encoding_set, running(config), config.task.length))(jnp.arange(200, dtype=jnp.int32))
+    assert float(jax.vmap(coherence)(sets).max()) < 0.9
     assert np.isfinite(weights_after(config)["train/W"]).all()
 
 
