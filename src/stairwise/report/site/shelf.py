@@ -19,6 +19,7 @@ from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store, StoredRun
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.report import ledger
+from stairwise.stories import PAPERS
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,18 @@ def read(store: Store) -> Shelf:
             unreadable.append((f"verdicts/{data['claim']}/{data['digest']}.json", str(error)))
     places = [(words.plain(path.relative_to(store.root)), words.plain(why)) for path, why in damaged]
     return Shelf(
-        registry.papers(),
+        sorted(registry.papers(), key=_place),
         records,
         store.runs(),
         verdicts,
         [*places, *unreadable],
         len(entries(store.root / "damaged")),
     )
+
+
+def _place(paper: Paper) -> int:
+    """Where a paper stands: in the order in which their stories build on each other, then the others."""
+    return PAPERS.index(paper.id) if paper.id in PAPERS else len(PAPERS)
 
 
 def source_hashes(paper: Paper, claim: Claim) -> frozenset[str]:
