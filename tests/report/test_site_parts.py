@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from stairwise.config import ConfigError
-from stairwise.lab import serve
+from stairwise.lab import registry, serve
 from stairwise.lab.contract.answers import Answer
+from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, Overlay
 from stairwise.lab.contract.verdict import Verdict
 from stairwise.lab.store.files import scratch_name, seal
 from stairwise.report.site import build, data, scopes, shelf
+from stairwise.report.site.contents import Shown, hypotheses_of, own_sizes
 from stairwise.report.site.folder import FORMAT, MEMORY, Folder
 from stairwise.report.site.story import render
 from tests.report import tiny
@@ -369,3 +371,38 @@ def test_a_port_that_cannot_be_used_is_one_line(served, tmp_path):
         serve.server(tmp_path, 70000)
     with pytest.raises(ConfigError, match=f"port={served[1]} cannot be used"):
         serve.server(tmp_path, served[1])
+
+
+# --- what is published, and what a claim asks for ---------------------------------------------------------------------
+
+
+def test_what_is_published_stands_beside_ones_own_and_is_drawn_where_there_is_nothing_else(monkeypatch):
+    monkeypatch.undo()  # the papers of the package
+    experiment = registry.experiment("composition/encoder")
+    (found,) = build._published(experiment, [])
+    assert (found.id, found.preset, found.published) == ("published-gpu", "gpu", True)
+    assert found.label == "published, preset gpu"
+    alone = Shown(experiment, [found])
+    assert (alone.drawn, alone.own) == (found, set())
+    assert build._published(experiment, [found]) == []  # one's own trials are not shown twice
+    assert build._published(registry.experiment("composition/any-blocks"), []) == []
+
+
+def test_a_claim_shows_which_hypotheses_its_sizes_meet_and_the_flags_to_change_them():
+    cases = (tiny.Walk(rate=0.1), tiny.Walk(rate=0.9))
+    named = {"rate <= 0.5": lambda config: config.rate <= 0.5, "steps >= 1": lambda config: config.steps >= 1}
+    made = {
+        "id": "thm9",
+        "says": "",
+        "kind": "bound",
+        "statement": ("Theorem 9",),
+        "of": (tiny.nothing,),
+        "check": tiny.nothing,
+        "paper": "tiny",
+    }
+    claim = Claim(**made, cases=cases, hypotheses=named)
+    assert hypotheses_of(claim) == [("rate ≤ 0.5", False), ("steps ≥ 1", True)]
+    given = Claim(**made, cases=cases, hypotheses=lambda config: {name: met(config) for name, met in named.items()})
+    assert hypotheses_of(given) == hypotheses_of(claim)
+    assert hypotheses_of(Claim(**made, cases=cases)) == []
+    assert " --rate 0.1" in own_sizes(claim)

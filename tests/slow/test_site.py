@@ -108,6 +108,24 @@ def test_the_slider_changes_the_picture_and_play_runs_to_the_end(visit):
     assert page.evaluate(picture) == last
 
 
+def test_a_frame_of_the_microscope_has_an_address(visit):
+    visit.open("microscope/tiny/walk.html")
+    page = visit.page
+    page.focus("#frame")
+    page.keyboard.press("ArrowLeft")
+    trial, address = page.input_value("#trial"), page.evaluate("location.hash")
+    assert address == f"#trial={trial.rpartition('/')[2]}&frame=0"
+    other = page.evaluate("[...document.querySelectorAll('#trial option')].at(-1).value")
+    page.select_option("#trial", other)
+    visit.until(f"location.hash === '#trial={other.rpartition('/')[2]}'")
+    assert page.inner_text(".player output") == "end"
+    visit.open(f"microscope/tiny/walk.html{address}")
+    assert page.inner_text(".player output") == "start"
+    assert page.input_value("#trial") == trial
+    visit.open("microscope/tiny/walk.html#trial=none&frame=99")  # what is not there is passed over
+    assert page.inner_text(".player output") == "end"
+
+
 def test_the_overlay_can_be_switched_and_a_cell_read_by_pointer_and_by_keys(visit):
     visit.open("microscope/tiny/walk.html")
     page = visit.page

@@ -30,23 +30,33 @@
     const trial = document.getElementById("trial"), stage = make("div", {});
     place.append(stage);
     let stop = () => {};
-    const open = () => {
+    /* The address holds the trial, by its digest, and the frame; without a frame the last one is shown. */
+    const digest = () => trial.value.split("/").pop();
+    const told = (frame) => stairwise.remember({ trial: digest(), frame: String(frame) });
+    const open = (frame) => {
       stop();
-      load(trial.value).then((scope) => { stop = show(stage, scope); }).catch((error) => stairwise.failed(stage, error));
+      load(trial.value).then((scope) => { stop = show(stage, scope, { place: scope.places[frame] }, told); }).catch((error) => stairwise.failed(stage, error));
     };
-    trial.addEventListener("change", open);
-    open();
+    const follow = () => {
+      const wanted = stairwise.wanted(), asked = [...trial.options].find((each) => each.value.split("/").pop() === wanted.trial);
+      if (asked) trial.value = asked.value;
+      open(/^\d+$/.test(wanted.frame ?? "") ? Number(wanted.frame) : undefined);
+    };
+    trial.addEventListener("change", () => { stairwise.remember({ trial: digest() }); open(); });
+    window.addEventListener("hashchange", follow);
+    follow();
   }
 
-  /* `kept` is how an earlier picture of the same trial was set; it stays at its frame, or at the last one. */
-  function show(place, scope, kept) {
+  /* `kept` is how an earlier picture of the same trial was set; it stays at its frame, or at the last one.
+     `told` hears of the frame that the reader has chosen. */
+  function show(place, scope, kept, told) {
     const frames = scope.places.length, last = frames - 1;
     const state = { frame: 0, overlay: true, own: false, timer: null, ...kept?.switches };
     const alone = scope.maps.length === 1;
     const plates = scope.maps.map((map) => plate(map, state, alone));
     const label = make("output", { for: "frame" });
-    const slider = make("input", { type: "range", id: "frame", min: 0, max: last, value: 0, step: 1, "aria-label": "Frame", input: () => go(Number(slider.value)) });
-    const play = make("button", { type: "button", class: "play", click: () => (state.timer ? pause() : begin()) }, "▶ Play");
+    const slider = make("input", { type: "range", id: "frame", min: 0, max: last, value: 0, step: 1, "aria-label": "Frame", input: () => { go(Number(slider.value)); told?.(state.frame); } });
+    const play = make("button", { type: "button", class: "play", click: () => { state.timer ? pause() : begin(); told?.(state.frame); } }, "▶ Play");
     const beside = kinds(scope.curves).map((curves) => ({ curves, chart: make("div", { class: "chart" }), legend: make("div", { class: "legend-keys" }) }));
     place.replaceChildren(
       make("p", {}, scope.says),
@@ -81,7 +91,7 @@
     function begin() {
       if (state.frame === last) go(0);
       play.textContent = "❚❚ Pause";
-      state.timer = setInterval(() => { if (state.frame >= last) pause(); else go(state.frame + 1); }, Math.max(120, Math.min(900, 6000 / frames)));
+      state.timer = setInterval(() => { if (state.frame < last) go(state.frame + 1); else { pause(); told?.(last); } }, Math.max(120, Math.min(900, 6000 / frames)));
     }
     function pause() {
       clearInterval(state.timer);

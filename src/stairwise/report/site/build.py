@@ -14,12 +14,13 @@ from stairwise.lab.run import stale
 from stairwise.lab.store.finals import finals
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
+from stairwise.record import published
 from stairwise.report.pictures import Picture, draw_all, message
 from stairwise.report.site import code, data, questions, scopes, shelf
 from stairwise.report.site.contents import Shown, code_digest, site_code, write_pages
 from stairwise.report.site.folder import FIRST, Folder, slug
 from stairwise.report.site.pages import assets
-from stairwise.report.site.sets import sets_of
+from stairwise.report.site.sets import TrialSet, sets_of
 from stairwise.stories import build as stories
 
 ROWS = 400  # of a table of numbers; the command line shows them all
@@ -81,9 +82,20 @@ def _stories(folder: Folder, papers: Sequence[str]) -> list[str]:
 
 def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
     try:
-        return Shown(experiment, sets_of(experiment, held.of(experiment), held.runs))
+        own = sets_of(experiment, held.of(experiment), held.runs)
+        return Shown(experiment, [*own, *_published(experiment, own)])
     except Exception as error:  # a plug-in's presets or needs may fail in any way
         return Shown(experiment, [], message(error))
+
+
+def _published(experiment: Experiment, own: Sequence[TrialSet]) -> list[TrialSet]:
+    """What is published of an experiment, as sets of their own beside one's own trials."""
+    if not published.files(experiment.name):
+        return []
+    held = shelf.read(published.store(published.files(experiment.name)))
+    there = {record.digest for each in own for record in each.records}
+    found = sets_of(experiment, held.of(experiment), held.runs)
+    return [each.as_published() for each in found if not there.issuperset(record.digest for record in each.records)]
 
 
 # --- steps that remember ----------------------------------------------------------------------------------------------

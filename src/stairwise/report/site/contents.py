@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from stairwise import words
-from stairwise.config import as_dict
+from stairwise.config import as_dict, as_flags
 from stairwise.lab.contract.answers import QUESTIONS
 from stairwise.lab.contract.claims import Claim, place_of
 from stairwise.lab.contract.experiment import Experiment
@@ -45,9 +45,16 @@ class Shown:
         return list({record.digest: record for each in self.sets for record in each.records}.values())
 
     @property
+    def own(self) -> set[str]:
+        """The digests of the trials in one's own store."""
+        return {record.digest for each in self.sets if not each.published for record in each.records}
+
+    @property
     def drawn(self) -> TrialSet | None:
-        """The set that figures are drawn from: a complete preset."""
-        return next((each for each in self.sets if each.id in self.experiment.presets), None)
+        """The set that figures are drawn from: a complete preset of one's own, else a published one."""
+        whole = [each for each in self.sets if each.preset in self.experiment.presets and each.complete]
+        presets = [each for each in whole if each.id.removeprefix("published-") == each.preset]
+        return next(iter(sorted(presets, key=lambda each: each.published)), None)
 
 
 @cache
@@ -81,7 +88,12 @@ class Section:
 
     @property
     def trials(self) -> int:
-        return sum(len(each.records) for each in self.shown)
+        """How many of one's own there are."""
+        return sum(len(each.own) for each in self.shown)
+
+    @property
+    def published(self) -> int:
+        return sum(len(each.records) for each in self.shown) - self.trials
 
     @property
     def headlines(self) -> list[dict[str, Any]]:
@@ -152,6 +164,7 @@ def _paper_pages(folder: Folder, put: Any, section: Section) -> None:
             "claim.html", claim_page(entry.claim.name), entry.claim.name, entry=entry, claim=entry.claim, paper=paper,
             experiment=section.experiment_of(entry.claim), source=code.link(place), place=place, cases=sizes_of(entry),
             of=[(name.partition(":")[2], link_to(name)) for name in map(place_of, entry.claim.of)],
+            hypotheses=hypotheses_of(entry.claim), own_sizes=own_sizes(entry.claim),
         )  # fmt: skip
 
 
@@ -172,6 +185,33 @@ def sizes_of(entry: ledger.Entry) -> list[str]:
         " ".join(f"{path}={words.plain(value)}" for path, value in words.flat(as_dict(case)).items())
         for case in entry.claim.cases
     ]
+
+
+def hypotheses_of(claim: Claim) -> list[tuple[str, bool]]:
+    """The hypotheses of a claim in words, and whether every case of the ledger meets each; nothing is run."""
+    met: dict[str, bool] = {}
+    for case in claim.cases:
+        try:
+            names = claim.hypotheses(case) if callable(claim.hypotheses) else (claim.hypotheses or {})
+            unmet = claim.unmet(case)
+        except Exception:  # a plug-in's predicate may fail in any way; `verify` says how
+            return []
+        for name in names:
+            shown = words.plain(name).replace("<=", "≤").replace(">=", "≥")
+            met[shown] = met.get(shown, True) and name not in unmet
+    return list(met.items())
+
+
+def own_sizes(claim: Claim) -> str:
+    """The flags with which `verify` checks the first case of the ledger: what a reader changes."""
+    if not claim.cases or not claim.check:
+        return ""
+    chosen = words.flat(as_dict(claim.cases[0]))
+    return as_flags({path: _flag(value) for path, value in chosen.items() if value not in ("", [], ())})
+
+
+def _flag(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _compare(folder: Folder, shown: dict[str, Shown]) -> str:

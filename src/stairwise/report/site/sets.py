@@ -27,6 +27,12 @@ class TrialSet:
     complete: bool = True
     stale: int = 0  # trials that were made by other code than is installed
 
+    published: bool = False  # with this package, not in one's own store
+
+    def as_published(self) -> "TrialSet":
+        label = f"published, {self.label}"
+        return dataclasses.replace(self, id=f"published-{self.id}", label=label, published=True)
+
     @property
     def arms(self) -> list[str]:
         return list(dict.fromkeys(record.arm for record in self.records))

@@ -19,6 +19,7 @@ from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store, StoredRun
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.report import ledger
+from stairwise.stories import PAPERS
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,13 @@ def read(store: Store) -> Shelf:
     places = [(words.plain(path.relative_to(store.root)), words.plain(why)) for path, why in damaged]
     runs, replaced = store.runs(), len(entries(store.root / "damaged"))
     del store  # the text of its index makes room for the papers
-    return Shelf(registry.papers(), records, runs, verdicts, [*places, *unreadable], replaced)
+    papers = sorted(registry.papers(), key=_place)
+    return Shelf(papers, records, runs, verdicts, [*places, *unreadable], replaced)
+
+
+def _place(paper: Paper) -> int:
+    """Where a paper stands: in the order in which their stories build on each other, then the others."""
+    return PAPERS.index(paper.id) if paper.id in PAPERS else len(PAPERS)
 
 
 def source_hashes(paper: Paper, claim: Claim) -> frozenset[str]:
