@@ -264,8 +264,7 @@ def first_lead(built, hidden: np.ndarray) -> float:
     statement="Theorem 9",
     says=(
         r"as stated, and for the cyclic task as well: one embedding of width $(m+2)N(3+\log_2 k)$ or less, chosen "
-        r"before $\pi$, serves every $\pi$ that moves at most $m$ blocks (ours: $p_i = (1, \cos t_i, \sin t_i, "
-        r"\dots, \sin \lceil m/2\rceil t_i)$; the printed proof's $p_i$ knows which ones move)"
+        r"before $\pi$, serves every $\pi$ that moves at most $m$ blocks (ours: blocks are coded by harmonics)"
     ),
     of=(constructions.theorem9_uniform, constructions.harmonics, constructions.nodal),
     hypotheses={"m >= 1": lambda config: config.task.moved >= 1, "k >= 2": lambda config: config.task.blocks >= 2},
