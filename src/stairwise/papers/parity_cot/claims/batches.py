@@ -76,9 +76,8 @@ def noise_of_one_sample(n: int, k: int, m: int, rng: np.random.Generator) -> flo
 @LEDGER.rate(
     "thm3-batch",
     statement="Theorem 3",
-    says=r"$\tilde O(n)$ samples per step are enough: the batch $B^*$ at which the first two steps make attention point"
-    r" at the secret grows no faster than $n$ at $k = n/4$. One sample leaves on $\kappa$ a noise of $8k + 12$ times"
-    r" the squared signal, up to ratios of positions, and $B^*$ is at most $2\ln(4nk)$ times that, as in a union bound",
+    says=r"$\tilde O(n)$ samples per step are enough: the batch $B^*$ at which attention points at the secret grows no"
+    r" faster than $n$ at $k = n/4$; one sample's noise is $8k + 12$ times the squared signal, $B^* \le 2\ln(4nk)$ of it",
     of=(gradients.kappa, gradients.attention_gradient, gradients.noise_to_signal),
     cases=Growing(),
     seeds=2,

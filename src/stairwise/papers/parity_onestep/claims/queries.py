@@ -46,10 +46,9 @@ class Game(Config):
 @LEDGER.rate(
     "thm2-queries",
     statement=("Theorem 2, statistical queries", "Theorem 2"),
-    says=r"against the best adversary a learner of parities needs $(|P|-1)\tau^2$ queries of tolerance $\tau$ or more:"
-    r" of order $e^{\Omega(d)}$ at $k = d/2$, of order $d^k$ at a fixed $k$; one learner is within a factor 4 of that:"
-    r" it needs $(|P|-1)/r$ and at most a ninth more, $r = \lfloor(\lceil\tau^{-2}\rceil - 1)/2\rfloor$ being half of"
-    r" the parities whose signed sum has answers above $\tau$",
+    says=r"against the best adversary a learner of parities needs $(|P|-1)\tau^2$ queries of tolerance $\tau$: of order"
+    r" $e^{\Omega(d)}$ at $k = d/2$, $d^k$ at a fixed $k$; one learner needs $(|P|-1)/r$ to a ninth more,"
+    r" $r = \lfloor(\lceil\tau^{-2}\rceil - 1)/2\rfloor$",
     of=(queries.fewest_queries, queries.halving, queries.keeping_most),
     cases=Game(),
 )
