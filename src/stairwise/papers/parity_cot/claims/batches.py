@@ -77,7 +77,7 @@ def noise_of_one_sample(n: int, k: int, m: int, rng: np.random.Generator) -> flo
     "thm3-batch",
     statement="Theorem 3",
     says=r"$\tilde O(n)$ samples per step are enough: the batch $B^*$ at which attention points at the secret grows no"
-    r" faster than $n$ at $k = n/4$; one sample's noise is $8k + 12$ times the squared signal, $B^* \le 2\ln(4nk)$ of it",
+    r" faster than $n$ at $k = n/4$; one sample has a noise of $8k + 12$ squared signals, $B^* \le 2\ln(4nk)$ of it",
     of=(gradients.kappa, gradients.attention_gradient, gradients.noise_to_signal),
     cases=Growing(),
     seeds=2,
