@@ -11,7 +11,7 @@ from pathlib import Path
 DOCS = Path(__file__).parents[1]
 sys.path.insert(0, str(DOCS))  # so that the script runs from any folder
 
-from docs_site import claims, code, links, notebooks, pages, reference  # noqa: E402
+from docs_site import claims, code, links, notebooks, pages, published, reference  # noqa: E402
 
 SECTIONS = {
     "Tutorials": "tutorials",
@@ -41,7 +41,8 @@ FRONT = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
 
 def contents() -> dict[str, str | bytes]:
     """Every page and picture of the site, by its address."""
-    makers = (pages.papers, claims.pages, pages.gallery, reference.pages, pages.repository, notebooks.pages, code.pages)
+    made_from_code = (pages.papers, claims.pages, pages.gallery, reference.pages, pages.repository)
+    makers = (*made_from_code, published.pages, notebooks.pages, code.pages)
     made: dict[str, str | bytes] = {name: content for make in makers for name, content in make().items()}
     for path in sorted(DOCS.rglob("*")):
         name = path.relative_to(DOCS).as_posix()

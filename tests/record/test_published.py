@@ -61,6 +61,13 @@ def test_every_measurement_comes_back_to_single_precision_with_its_trial(run, me
     assert not back
 
 
+def test_published_trials_come_in_the_order_of_the_preset(run, measurements):
+    publish(run, measurements)
+    assert [record.digest for record in sw.published(EXPERIMENT).records] == [
+        trial.digest for trial in run[1].experiment.trials("quick", [0, 1], SMALL)
+    ]
+
+
 def test_arrays_are_those_of_the_first_seed_of_every_arm_unless_more_are_asked_for(run, measurements):
     publish(run, measurements)
     for record in sw.published(EXPERIMENT).records:

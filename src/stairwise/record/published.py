@@ -166,12 +166,14 @@ def published(target: str, preset: str | None = None) -> Result:
         raise ConfigError(f"preset={preset} must be one of {', '.join(dict.fromkeys(presets))} ({experiment.name})")
     wanted = preset or presets[-1]
     opened = store()
-    digests = {
+    digests = [
         trial["digest"]
         for path, found_preset in zip(found, presets, strict=True)
         if found_preset == wanted
         for trial in archive.about(path).trials
-    }
-    records = [record for record in opened.trials(experiment) if record.digest in digests]
+    ]
+    places = {digest: place for place, digest in enumerate(digests)}  # the preset's order: figures read the first arm
+    records = [record for record in opened.trials(experiment) if record.digest in places]
+    records.sort(key=lambda record: places[record.digest])
     figure = target.partition("/")[2]
     return Result(experiment, records, figure if figure in {each.id for each in experiment.figures} else None)

@@ -50,6 +50,12 @@ def empty_figure(**options: Any) -> Any:
     return plt.figure(**options)
 
 
+def titled(figure: Any, title: str, sizes: str) -> None:
+    """What is plotted above the figure; sizes, seeds and budgets below it, small."""
+    figure.suptitle(title, fontsize=8)
+    figure.supxlabel(sizes, fontsize=6, color="0.35")
+
+
 @contextmanager
 def house_style() -> Iterator[None]:
     """Matplotlib in the house style, drawing to files only."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.microscope import snapshot_ticks
-from stairwise.lab.contract.plots import COLOURS, COLUMN, all_seeds, count_axis, grouped, seeds_note, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, all_seeds, count_axis, grouped, seeds_note, subplots, titled
 from stairwise.papers.selection.theory.fcn import optimal_risk
 from stairwise.papers.selection.theory.generalisation import loss_ratio_limit
 
@@ -38,11 +38,11 @@ def title(config: Any) -> str:
 def convergence(records: Sequence[Any]):
     """Figure 1: training loss and its inverse; cosine similarity with the ground truth (stochastic encodings)."""
     chosen = by_arm(records)["stochastic"]
-    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.5))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.9))
     loss = [record.series("train_loss") for record in chosen]
     loss = [(steps[1:], values[1:]) for steps, values in loss]  # no batch has been seen at step 0
     all_seeds(left, loss, "training loss", COLOURS[0])
-    left.set(xlabel="SGD step", ylabel="training loss (1/2 convention)", title=title(chosen[0].config))
+    left.set(xlabel="SGD step", ylabel="training loss (1/2 convention)")
     inverse = left.twinx()
     all_seeds(inverse, [(steps, 1 / values) for steps, values in loss], "inverse loss", COLOURS[1], "--")
     inverse.set_ylabel("1 / training loss")
@@ -58,10 +58,12 @@ def convergence(records: Sequence[Any]):
             colour,
             dash,
         )
-    right.set(xlabel="SGD step", ylabel="cosine similarity", ylim=(None, 1.02), title=seeds_note(chosen))
+    right.set(xlabel="SGD step", ylabel="cosine similarity", ylim=(None, 1.02))
     right.legend(loc="lower right")
     count_axis(left)
     count_axis(right)
+    sizes = f"{title(chosen[0].config)}; {seeds_note(chosen)}"
+    titled(figure, "Training loss, its inverse, and how close the weights are to the truth", sizes)
     return figure
 
 
@@ -82,12 +84,12 @@ def lengths(records: Sequence[Any]):
     """Figure 2: loss on longer sequences over training, one panel a length."""
     arms, config = by_arm(records), records[0].config
     names = [f"loss length={length}" for length in config.test_lengths]
-    figure, axes = subplots(1, len(names), figsize=(2 * COLUMN, 2.2), sharey=True, squeeze=False)
+    figure, axes = subplots(1, len(names), figsize=(2 * COLUMN, 2.6), sharey=True, squeeze=False)
     labels = [f"T_test={length}" for length in config.test_lengths]
     _panels(axes[0], arms, names, labels)
     axes[0][0].set_ylabel(HALVED)
-    axes[0][-1].legend(loc="upper right")
-    figure.suptitle(f"Trained at {title(config)}.  {seeds_note(records)}", fontsize=7)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper")
+    titled(figure, "Loss at lengths that were not trained", f"trained at {title(config)}; {seeds_note(records)}")
     return figure
 
 
@@ -105,9 +107,10 @@ def generalisation(records: Sequence[Any]):
         row[0].set_ylabel(HALVED)
         for empty in row[len(names) :]:
             empty.set_visible(False)
-    axes[0][len(rows[0][0]) - 1].legend(loc="upper right")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper")
     how = f"{config.optimizer.upper() if config.optimizer == 'sgd' else 'Adam'}, {config.start} start"
-    figure.suptitle(f"{how}, trained at {title(config)}.  {seeds_note(records)}", fontsize=7)
+    trained = f"trained at {title(config)}; {seeds_note(records)}"
+    titled(figure, f"Loss on longer sequences (top) and larger subsets (bottom): {how}", trained)
     return figure
 
 
@@ -148,7 +151,7 @@ def _heatmaps(record: Any, steps: Sequence[int]):
             panel.set_yticks([])
         figure.colorbar(picture, ax=row, shrink=0.8)
     axes[0][0].set_yticks([width / 2, width + record.config.encoding.width / 2], ["token", "position"], rotation=90)
-    figure.suptitle(f"{title(record.config)}, seed {record.seed}", fontsize=7)
+    titled(figure, "Weights over training", f"{title(record.config)}, seed {record.seed}")
     return figure
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.composition.figures.common import after_steps, hops, size, step_names
 
 MARKERS = "osD^vP*"
@@ -14,15 +14,17 @@ MARKERS = "osD^vP*"
 
 def curriculum(records: Sequence[Any]):
     """Figure 3 left."""
-    figure, axes = subplots(figsize=(1.5 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.5 * COLUMN, 2.9))
     _losses(axes, records)
+    titled(figure, "Algorithm 1: held-out loss of each head after each gradient step", _sizes(records))
     return figure
 
 
 def mixture(records: Sequence[Any]):
     """Figure 3 middle."""
-    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.9))
     _losses(axes, records)
+    titled(figure, "Algorithm 2: held-out loss of each head after each gradient step", _sizes(records))
     return figure
 
 
@@ -32,7 +34,13 @@ def any_blocks(records: Sequence[Any]):
     figure, panels = subplots(1, len(groups), figsize=(1.25 * COLUMN * len(groups), 2.7), squeeze=False)
     for axes, chosen in zip(panels[0], groups.values(), strict=True):
         _losses(axes, chosen)
+        axes.set_title(_sizes(chosen))
     return figure
+
+
+def _sizes(records: Sequence[Any]) -> str:
+    config = records[0].config
+    return f"{size(config)}, M={config.samples:,}, {len(records)} seeds (all shown), path: {config.path}"
 
 
 def _losses(axes: Any, records: Sequence[Any]) -> None:
@@ -58,7 +66,6 @@ def _losses(axes: Any, records: Sequence[Any]) -> None:
     axes.set_xlim(-0.3, len(names) - 0.4)
     axes.set_ylim(-0.06, 1.13 * math.log(N))
     axes.set(xlabel="gradient step on", ylabel="held-out loss")
-    axes.set_title(f"{size(config)}, M={config.samples:,}, {len(records)} seeds (all shown), path: {config.path}")
     axes.legend(loc="lower left", bbox_to_anchor=(1.0, 0.0), fontsize=6.5)
 
 
@@ -70,7 +77,7 @@ def _level(axes: Any, height: float, label: str) -> None:
 def staircase(records: Sequence[Any]):
     """The largest change of each key-query matrix in each step: one layer a step."""
     config = records[0].config
-    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.9))
     floor = 1e-32
     layers = range(1, config.task.layers + 1)
     for layer in layers:
@@ -91,6 +98,6 @@ def staircase(records: Sequence[Any]):
     axes.set_yticks([1e-30, 1e-20, 1e-10, 1])
     axes.set_xticks(range(1, config.steps + 1), step_names(config)[1 : config.steps + 1])
     axes.set(xlabel="gradient step", ylabel=r"largest $|\eta \nabla W_{KQ}|$")
-    axes.set_title(f"{size(config)}, M={config.samples:,}, {len(records)} seeds; smallest row: exactly 0")
+    titled(figure, "Algorithm 2: how far each step moves each layer", f"{_sizes(records)}; lowest row: exactly 0")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, empty_figure, subplots
+from stairwise.lab.contract.plots import COLUMN, empty_figure, subplots, titled
 from stairwise.papers.crossings.atlas import runs
 from stairwise.papers.crossings.atlas.config import HOUSEHOLDERS, PARITY, POSITIONS, SUPERVISED, TIMES, Rows
 from stairwise.papers.crossings.hits import hits
@@ -34,18 +34,18 @@ def extrapolation(records: Sequence[Any], rows: Rows, title: str):
     if not lines:
         return _nothing(title)
     values = np.array([[np.median(runs.exact(found, times)) for times in TIMES] for found in lines.values()])
-    figure, axes = subplots(figsize=(1.35 * COLUMN, 0.32 * len(lines) + 1.1))
+    figure, axes = subplots(figsize=(1.35 * COLUMN, 0.34 * len(lines) + 1.3))
     seeds = [[sorted(runs.exact(found, times)) for times in TIMES] for found in lines.values()]
     _map(axes, values, lambda r, c: f"{values[r, c]:.2f}\n{seeds[r][c][0]:.2f}-{seeds[r][c][-1]:.2f}", (0.0, 1.0))
     length = next(iter(lines.values()))[0].config.length
     axes.set_xticks(range(len(TIMES)), [f"{times * length}" + (" (trained)" if times == 1 else "") for times in TIMES])
     axes.set_yticks(range(len(lines)), list(lines))
-    axes.set_xlabel("length")
+    axes.set_xlabel("length of the words or chains")
     beside = axes.secondary_yaxis("right")
     beside.set_yticks(range(len(lines)), [_solved(found) for found in lines.values()])
     beside.tick_params(length=0)
     beside.spines["right"].set_visible(False)
-    return _titled(figure, next(iter(lines.values())), f"{title}: median exact match, smallest to largest below")
+    return _titled(figure, next(iter(lines.values())), f"{title}:\nmedian exact match, smallest to largest below")
 
 
 def supervised(records: Sequence[Any]):
@@ -91,7 +91,7 @@ def _map(axes: Any, values: np.ndarray, text: Callable[[int, int], str], limits:
     for row, column in np.ndindex(*values.shape):
         share = (values[row, column] - limits[0]) / (limits[1] - limits[0])
         dark = np.isfinite(share) and share < 0.6
-        axes.text(column, row, text(row, column), ha="center", va="center", fontsize=5, color="w" if dark else "k")
+        axes.text(column, row, text(row, column), ha="center", va="center", fontsize=5.5, color="w" if dark else "k")
 
 
 def _length(records: Sequence[Any], rows: Rows) -> int | None:
@@ -112,7 +112,7 @@ def _titled(figure: Any, records: Sequence[Any], title: str):
     config = records[0].config
     steps = config.measure_every * config.looks
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"{title}\n{steps:,} steps of {config.batch}, better of the rates, {seeds} seeds", fontsize=7)
+    titled(figure, title, f"{steps:,} steps of {config.batch} sequences, better of the rates, {seeds} seeds")
     return figure
 
 

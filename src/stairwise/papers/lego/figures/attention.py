@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots, titled
 from stairwise.papers.lego.figures.common import first_lessons, lessons, sizes
 
 
@@ -44,7 +44,12 @@ def heat_maps(records: Sequence[Any]):
             predicate, answer = (np.mean([diagonal(r, length, part) for r in runs]) for part in ("predicate", "answer"))
             axis.set_title(f"{kind(runs[0])}: predicate {predicate:.2f}, answer {answer:.2f}", fontsize=7)
     figure.colorbar(image, ax=axes, shrink=0.8)
-    _caption(figure, records, "averaged over heads and seeds")
+    _caption(
+        figure,
+        records,
+        "Attention of answers a0, a1, ... to predicates (p) and answers (a)",
+        "averaged over heads and seeds",
+    )
     return figure
 
 
@@ -54,7 +59,7 @@ def permuted(records: Sequence[Any]):
     plain = [record for record in records if not record.config.model.attention_residual] or records
     length, seed = min(plain[0].config.map_lengths), plain[0].seed
     chosen = [record for record in plain if record.seed == seed]
-    figure, axes = subplots(1, 1 + len(chosen), figsize=((1 + len(chosen)) * 0.75 * COLUMN, 1.9), squeeze=False)
+    figure, axes = subplots(1, 1 + len(chosen), figsize=((1 + len(chosen)) * 0.7 * COLUMN, 2.5), squeeze=False)
     order = chosen[0].array(f"train/order {length}")
     needed = np.zeros((length, 2 * length))
     needed[order, np.arange(length)] = needed[np.arange(length), length + np.arange(length)] = 0.5
@@ -65,21 +70,28 @@ def permuted(records: Sequence[Any]):
         _heat(axis, weights, length, record.array(f"train/order {length}"))
         axis.set_title(f"{kind(record)}\nlogits move by {record.final('order logits'):.0e}", fontsize=7)
     figure.colorbar(image, ax=axes[0], shrink=0.8)
-    _caption(figure, chosen, f"seed {seed}, averaged over heads")
+    _caption(
+        figure, chosen, "Attention follows the predicates when they are permuted", f"seed {seed}, averaged over heads"
+    )
     return figure
 
 
 def predicate_diagonal(records: Sequence[Any]):
     """Figure 6."""
-    return _diagonals(records, "predicate", "attention to the right predicate")
+    return _diagonals(
+        records,
+        "predicate",
+        "attention to the right predicate",
+        "Attention of an answer to the predicate that it needs",
+    )
 
 
 def answer_diagonal(records: Sequence[Any]):
     """Figure 7."""
-    return _diagonals(records, "answer", "attention of an answer to itself")
+    return _diagonals(records, "answer", "attention of an answer to itself", "Attention of an answer to itself")
 
 
-def _diagonals(records: Sequence[Any], part: str, words: str):
+def _diagonals(records: Sequence[Any], part: str, words: str, title: str):
     records = first_lessons(records)
     lengths = sorted(records[0].config.map_lengths)[1:] or list(records[0].config.map_lengths)
     columns = grouped(records, lambda record: record.config.model.attention_residual)
@@ -90,12 +102,15 @@ def _diagonals(records: Sequence[Any], part: str, words: str):
                 places = (np.arange(length) + 0.5) / length
                 lines = [(places, diagonal(record, length, part)) for record in runs]
                 all_seeds(axis, lines, f"{action}, L={length}", colour(number), dash)
-        axis.set(xlabel=f"place of the {part} / L", title="residual" if residual else "no residual around attention")
-        axis.set_ylim(0, 1)
+        axis.set(
+            xlabel="place in the sentence, as a share of L",
+            title="residual" if residual else "no residual around attention",
+        )
     axes[0][0].set_ylabel(words)
+    axes[0][0].set_ylim(0, min(1.0, axes[0][0].get_ylim()[1]))
     named = {label: line for axis in axes[0] for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     axes[0][-1].legend(named.values(), named, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _caption(figure, records, seeds_note(records))
+    _caption(figure, records, f"{title}, along the sentence", seeds_note(records))
     return figure
 
 
@@ -109,6 +124,6 @@ def _heat(axis: Any, weights: np.ndarray, length: int, order: np.ndarray | None 
     return image
 
 
-def _caption(figure: Any, records: Sequence[Any], more: str) -> None:
+def _caption(figure: Any, records: Sequence[Any], title: str, more: str) -> None:
     config = records[0].config
-    figure.suptitle(f"{sizes(config)}; {lessons(config)}; {more}", fontsize=7)
+    titled(figure, title, f"{sizes(config)}; {lessons(config)}; {more}")

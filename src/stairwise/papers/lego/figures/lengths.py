@@ -1,12 +1,11 @@
 """Exact match against length: two actions (Figure 1a), stages of self-training (1b), positions, controls."""
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots, titled
 from stairwise.papers.lego.figures.common import (
     curve,
     draw_curves,
@@ -19,26 +18,30 @@ from stairwise.papers.lego.figures.common import (
 
 
 def two_actions(records: Sequence[Any]):
-    """Figure 1a: a column per protocol, rows with and without a residual connection, one curve per action."""
-    columns = list(grouped(records, lambda record: lessons(record.config)))
-    rows = list(grouped(records, lambda record: record.config.model.attention_residual))
-    size = (max(1.4, len(columns)) * 0.85 * COLUMN, 0.4 + 2.3 * len(rows))
-    figure, axes = subplots(len(rows), len(columns), figsize=size, squeeze=False)
-    for panel, (residual, title) in zip(axes.flat, product(rows, columns), strict=True):
-        chosen = [record for record in records if record.config.model.attention_residual == residual]
-        chosen = [record for record in chosen if lessons(record.config) == title]
-        if not chosen:
-            panel.set_axis_off()
-            continue
-        config = chosen[0].config
-        for number, (action, runs) in enumerate(grouped(chosen, lambda record: record.config.task.action).items()):
-            draw_curves(panel, runs, config.test_lengths, f"{action}, {losses(runs)}", number)
-        length_axis(panel, config.test_lengths, config.task.length)
-        panel.set_title(f"{title}\n{'' if residual else 'no '}residual around attention", fontsize=7)
-        panel.legend(loc="lower left")
-    for row in axes:
-        row[0].set_ylabel("all values right (greedy roll-out)")
-    figure.suptitle(f"{sizes(records[0].config)}; {seeds_note(records)}", fontsize=7)
+    """Figure 1a: a row per protocol, columns with and without a residual connection, one curve per action."""
+    rows = grouped(records, lambda record: lessons(record.config))
+    columns = list(grouped(records, lambda record: record.config.model.attention_residual))
+    actions = list(grouped(records, lambda record: record.config.task.action))
+    size = (max(1.4, len(columns)) * COLUMN, 0.8 + 1.75 * len(rows))
+    figure, axes = subplots(len(rows), len(columns), figsize=size, squeeze=False, sharex=True, sharey=True)
+    for panels, (title, of_row) in zip(axes, rows.items(), strict=True):
+        for panel, residual in zip(panels, columns, strict=True):
+            chosen = [record for record in of_row if record.config.model.attention_residual == residual]
+            if not chosen:
+                panel.set_axis_off()
+                continue
+            config = chosen[0].config
+            for number, action in enumerate(actions):
+                runs = [record for record in chosen if record.config.task.action == action]
+                draw_curves(panel, runs, config.test_lengths, action, number)
+            length_axis(panel, config.test_lengths, config.task.length)
+            panel.label_outer()
+            panel.set_title(f"{title}\n{'' if residual else 'no '}residual around attention", fontsize=7)
+        panels[0].set_ylabel("share of sentences right")
+    named = axes[0][0].get_legend_handles_labels()
+    figure.legend(*named, loc="outside right upper")
+    trained = f"trained at the dashed length; {sizes(records[0].config)}; {seeds_note(records)}"
+    titled(figure, "Sentences with every value right in a greedy roll-out, by length, action and protocol", trained)
     return figure
 
 

@@ -61,7 +61,7 @@ def features(records: Sequence[Any]):
 def starts(records: Sequence[Any]):
     """Share, cancellation, ratio and predicted winners against sigma_0, for coarse and resolved steps."""
     groups = grouped(records, lambda record: (record.config.action, record.config.scale))
-    figure, panels = subplots(1, 3, figsize=(2.3 * COLUMN, 2.5))
+    figure, panels = subplots(1, 3, figsize=(2.3 * COLUMN, 2.9))
     measures = (
         ("least share", "least share of the best neuron", None),
         ("cancellation", "largest |V(g)+V(y')|, |V(g')+V(y)| over B", None),
@@ -75,9 +75,9 @@ def starts(records: Sequence[Any]):
                 panel.plot([place] * len(row), row, "o", color=colour(number), alpha=0.4, markersize=3)
             label = f"{action}, {'resolved' if scale == 'relative' else 'coarse'} steps"
             panel.plot(list(sizes), [np.median(row) for row in rows], color=colour(number), label=label)
-            panel.set(xscale="log", xlabel="sigma0", title=title)
+            panel.set(xscale="log", xlabel=r"initial scale $\sigma_0$", title=title)
     panels[1].set_yscale("log")
-    panels[0].legend(fontsize=6)
+    figure.legend(*panels[0].get_legend_handles_labels(), fontsize=6, loc="outside lower center", ncols=4)
     return figure
 
 

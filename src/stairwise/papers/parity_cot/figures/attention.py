@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, subplots, titled
+from stairwise.papers.parity_cot.figures.common import setting
 from stairwise.papers.parity_cot.runs import final_heads, grouped, shape, where
+
+ACROSS = 3  # panels in a row
 
 
 def live_rows(record: Any) -> slice:
@@ -37,28 +40,27 @@ def heat_map(axes: Any, record: Any, layer: int, head: int, name: str = "attenti
 
 
 def one_head(records: Sequence[Any]):
-    """Figure 3b: one layer, one head; every seed, in one column for each initial scale."""
+    """Figure 3b: one layer, one head; every seed of every initial scale, three panels in a row."""
     arms = grouped(where(records, lambda c: shape(c) == (1, 1)), lambda c: c.model.std)
-    seeds = max(len(group) for group in arms.values())
-    figure, panels = subplots(
-        len(arms),
-        seeds,
-        figsize=(0.75 * COLUMN * seeds, 1.6 * len(arms) + 0.4),
-        squeeze=False,
-        sharex=True,
-        sharey=True,
-    )
-    for row, (std, group) in zip(panels, arms.items(), strict=True):
-        for axes, record in zip(row, group, strict=False):
-            image = heat_map(axes, record, 0, 0)
-            agreement, mass = (final_heads(record, name)[0, 0] for name in ("agreement", "mass"))
-            axes.set_title(
-                f"std {std:g}, seed {record.seed}: argmax right {agreement:.2f}, mass {mass:.2f}", fontsize=6
-            )
+    shown = [record for group in arms.values() for record in group]
+    rows = -(-len(shown) // ACROSS)
+    size = (2 * COLUMN, 1.6 * rows + 0.8)
+    figure, panels = subplots(rows, ACROSS, figsize=size, squeeze=False, sharex=True, sharey=True)
+    for axes, record in zip(panels.flat, shown, strict=False):
+        image = heat_map(axes, record, 0, 0)
+        agreement, mass = (final_heads(record, name)[0, 0] for name in ("agreement", "mass"))
+        std = f"std {record.config.model.std:g}, " if len(arms) > 1 else ""
+        axes.set_title(f"{std}seed {record.seed}: right {agreement:.2f}, mass {mass:.2f}", fontsize=7)
+    for axes in panels.flat[len(shown) :]:
+        axes.set_axis_off()
+    for row in panels:
         row[0].set_ylabel("step of the chain")
-    for axes in panels[-1]:
+    for axes in panels.flat[max(0, len(shown) - ACROSS) : len(shown)]:
         axes.set_xlabel("attended position")
+        axes.tick_params(labelbottom=True)
     figure.colorbar(image, ax=panels, label="attention", shrink=0.8)
+    words = "right: steps that look most at the bit they add (ring); mass: attention on it"
+    titled(figure, "Where each step of the chain looks, every seed", f"{words}; {setting(shown)}")
     return figure
 
 
@@ -84,4 +86,5 @@ def every_head(records: Sequence[Any]):
     for axes in panels[-1]:
         axes.set_xlabel("attended position")
     figure.colorbar(image, ax=panels, label=f"attention, seed {chosen[0].seed}", shrink=0.8)
+    titled(figure, "Where each step of the chain looks, by layer and head", setting(chosen))
     return figure

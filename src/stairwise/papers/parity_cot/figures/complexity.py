@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.measure.fits import compare, slope_estimate
 from stairwise.papers.parity_cot.figures.common import (
@@ -71,11 +71,11 @@ def against_size(records: Sequence[Any]):
         yscale="log",
         xlabel="secret bits k",
         ylabel="samples until all is right",
-        title=setting(records),
     )
+    titled(figure, "Samples until every held-out sequence is right", setting(records))
     axes.set_xticks(sorted({record.config.task.size for record in records}))
     axes.set_ylim(top=axes.get_ylim()[1] * 8)
-    axes.legend(loc="center right", bbox_to_anchor=(1.0, 0.42), fontsize=6)  # between the floors and the runs
+    axes.legend(loc="center right", bbox_to_anchor=(1.0, 0.36), fontsize=6)  # between the floors and the runs
     return figure
 
 
@@ -96,7 +96,7 @@ def every_rate(records: Sequence[Any]):
     triangle_key(panels[0])
     panels[0].set_ylabel("samples until all is right")
     panels[0].legend(loc="upper left", fontsize=6)
-    figure.suptitle(setting(records), fontsize=7)
+    titled(figure, "Samples until every held-out sequence is right, every rate and seed", setting(records))
     return figure
 
 
@@ -121,7 +121,7 @@ def success(records: Sequence[Any]):
         axes.set(xscale="log", xlabel="samples", ylim=(-0.03, 1.03), title=chain_text(cot))
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)
     panels[0].set_ylabel("share of runs that have succeeded")
-    figure.suptitle(setting(records), fontsize=7)
+    titled(figure, "Runs that have learnt after so many samples, with 95 % limits", setting(records))
     return figure
 
 
@@ -159,5 +159,5 @@ def long(records: Sequence[Any]):
     right.set_xticks(sorted({r.config.task.size for r in where(records, lambda config: not config.task.cot)}))
     left.legend(loc="upper left", ncols=2, fontsize=6)
     right.legend(loc="lower right", fontsize=6)
-    figure.suptitle(setting(records), fontsize=7)
+    titled(figure, "Samples until learnt: many secret bits with CoT, few without", setting(records))
     return figure

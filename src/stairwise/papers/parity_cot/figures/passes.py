@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stairwise.lab.contract import plots
-from stairwise.lab.contract.plots import COLUMN, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.measure.complexity import log_rank
 from stairwise.papers.parity_cot.figures.common import (
     chain_text,
@@ -20,7 +20,7 @@ from stairwise.papers.parity_cot.runs import grouped, hits, shape, shape_text, w
 def by_shape(records: Sequence[Any]):
     """Figure 10: success curves by the size of the set, one panel a model, with the test against fresh data."""
     models = grouped(records, shape)
-    figure, panels = subplots(1, len(models), figsize=(1.25 * COLUMN * len(models), 2.7), squeeze=False)
+    figure, panels = subplots(1, len(models), figsize=(COLUMN * len(models), 3.4), squeeze=False)
     for axes, (pair, group) in zip(panels[0], models.items(), strict=True):
         pools = grouped(group, lambda config: config.samples or 10**12)
         fresh = hits(list(pools.values())[-1])
@@ -31,11 +31,16 @@ def by_shape(records: Sequence[Any]):
                 label += f", p={log_rank(found, fresh):.2g}"
             success_curve(axes, found, own[0].config.budget, colour(number), label)
         axes.set(xscale="log", xlabel="samples processed", ylim=(-0.03, 1.03), title=shape_text(pair))
-        axes.legend(loc="upper left", fontsize=6, title="p: log-rank against the largest set", title_fontsize=6)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
     panels[0][0].set_ylabel("share of runs that have succeeded")
     config = records[0].config
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"n={config.task.bits}, k={config.task.size}, without CoT; {seeds} seeds", fontsize=7)
+    sizes = f"n={config.task.bits}, k={config.task.size}, without CoT; {seeds} seeds"
+    titled(
+        figure,
+        "Runs that have learnt, by the size of the set that is passed over",
+        f"p: log-rank test against the largest set; {sizes}",
+    )
     return figure
 
 

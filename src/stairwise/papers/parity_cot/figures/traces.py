@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots, titled
 from stairwise.papers.parity_cot.figures.common import chain_text, pool_text, setting
 from stairwise.papers.parity_cot.runs import final_heads, grouped, jump, per_head, trace, where
 
@@ -33,15 +33,16 @@ def draw_traces(upper: Any, lower: Any, records: Sequence[Any]) -> None:
 
 
 def columns(records: Sequence[Any], parts: dict[str, list[Any]]):
-    figure, panels = subplots(
-        2, len(parts), figsize=(max(1.6, len(parts)) * COLUMN, 3.6), sharex="col", sharey="row", squeeze=False
-    )
+    figure, panels = subplots(2, len(parts), figsize=(2 * COLUMN, 3.8), sharex="col", sharey="row", squeeze=False)
     for column, (title, chosen) in enumerate(parts.items()):
         draw_traces(panels[0, column], panels[1, column], chosen)
         panels[0, column].set_title(title)
     panels[0, 0].set_ylabel("entropy (eq. 1), layer 1")
     panels[1, 0].set_ylabel("exact match")
-    figure.suptitle(f"{setting(records)}: every line one run (upper: one head of it)", fontsize=7)
+    for panel in panels[0]:
+        panel.title.set_fontsize(7)
+    lines = f"{setting(records)}; every line one run (upper: one head of it)"
+    titled(figure, "Entropy of the heads of the first layer, and accuracy, over training", lines)
     return figure
 
 
@@ -78,7 +79,7 @@ def by_pool(records: Sequence[Any]):
 
 def aligned(records: Sequence[Any]):
     """Figure 11: successful runs, aligned at the jump of accuracy; and where the heads look in every run."""
-    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 3.1))
     for record in [record for record in records if record.status == "reached"]:
         moment, _ = jump(record)
         samples, entropies = per_head(record, "entropy")
@@ -87,8 +88,9 @@ def aligned(records: Sequence[Any]):
         left.plot(when[1:] / moment, exact[1:], color=colour(1), linewidth=0.7, alpha=0.6)
     left.plot([], [], color=colour(0), label="mean entropy of the heads (eq. 1)")
     left.plot([], [], color=colour(1), label="exact match")
-    left.set(xscale="log", xlabel="samples / samples at the jump", ylim=(-0.03, 1.03), title="successful runs")
-    left.legend(loc="lower left", fontsize=6)
+    left.set(
+        xscale="log", xlabel="samples, as a share of those at the jump", ylim=(-0.03, 1.03), title="successful runs"
+    )
     for number, (reached, words) in enumerate(((True, "learnt"), (False, "not learnt"))):
         chosen = [record for record in records if (record.status == "reached") == reached]
         if chosen:
@@ -111,6 +113,7 @@ def aligned(records: Sequence[Any]):
         ylim=(-0.03, 1.03),
         title="sparse is not yet right: every head of every run",
     )
-    right.legend(fontsize=6)
-    figure.suptitle(setting(records), fontsize=7)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6, ncols=2)
+    titled(figure, "Entropy of the heads around the jump of accuracy, and where sparse heads look", setting(records))
     return figure

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots, titled
 from stairwise.papers.parity_onestep.figures.common import by_step, sizes
 
 LOSSES = ("CoT loss", "prediction loss")
@@ -24,7 +24,7 @@ def fig5(records: Sequence[Any]):
 
 def drawn(records: Sequence[Any]):
     rows = grouped(sorted(records, key=lambda record: -record.config.task.size), lambda record: record.config.task.size)
-    figure, axes = subplots(len(rows), 2, figsize=(2 * COLUMN, 1.9 * len(rows) + 0.5), sharex=True, squeeze=False)
+    figure, axes = subplots(len(rows), 2, figsize=(2 * COLUMN, 1.9 * len(rows) + 0.9), sharex=True, squeeze=False)
     for panels, chosen in zip(axes, rows.values(), strict=True):
         for panel, name in zip(panels, LOSSES, strict=True):
             methods = grouped(chosen, lambda record: record.arm.partition(", k=")[0])
@@ -37,7 +37,13 @@ def drawn(records: Sequence[Any]):
         panels[0].set_ylabel("loss")
     for panel in axes[-1]:
         panel.set_xlabel("epoch")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), fontsize=6, loc="outside lower center", ncols=4)
+    axes[-1][0].legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), fontsize=6, ncols=2)
+    opened = "vertical dashes: a level opens with self-consistency (median)"
+    titled(
+        figure,
+        "Loss of the chain and of the prediction over training, by supervision",
+        f"{opened}; {seeds_note(records)}",
+    )
     return figure
 
 
