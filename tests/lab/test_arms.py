@@ -85,11 +85,11 @@ def test_a_change_that_makes_one_arm_into_another_gives_it_that_name():
 
 
 def test_the_command_that_called_d4_c4_calls_it_by_its_value():
-    trials = registry.experiment("lego/length").trials("quick", [0], {"task.action": "D4"})
+    trials = registry.experiment("lego/controls").trials("quick", [0], {"task.action": "D4"})
     assert {trial.arm for trial in trials} == {"task.action=D4"}
     assert all(stored_dict(trial.config)["task"]["action"] == "D4" for trial in trials)
-    plain = registry.experiment("lego/length").trials("quick", [0], {"task.action": "C4"})
-    assert {trial.arm for trial in plain} == {"C4"}
+    plain = registry.experiment("lego/controls").trials("quick", [0], {"task.action": "C6"})
+    assert {trial.arm for trial in plain} == {"C6"}
 
 
 def test_run_prints_and_stores_the_true_name(walk, capsys):
