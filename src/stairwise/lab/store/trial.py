@@ -213,7 +213,8 @@ class StoredTrial:
     def array(self, name: str) -> np.ndarray:
         """The array of that name."""
         if name not in self._arrays:
-            raise StoreError(f"trial {self.digest} has no array {name} (it has {', '.join(self.arrays())})")
+            has = ", ".join(self.arrays()) or ("none: it is published without" if "published" in self.run else "none")
+            raise StoreError(f"trial {self.digest} has no array {name} (it has {has})")
         return self._arrays[name]
 
     def arrays(self) -> list[str]:
