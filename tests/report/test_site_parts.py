@@ -17,6 +17,7 @@ from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, Overlay
 from stairwise.lab.contract.verdict import Verdict
 from stairwise.lab.store.files import scratch_name, seal
+from stairwise.report import ledger
 from stairwise.report.site import build, data, scopes, shelf
 from stairwise.report.site.contents import Shown, hypotheses_of, own_sizes
 from stairwise.report.site.folder import FORMAT, MEMORY, Folder
@@ -406,3 +407,12 @@ def test_a_claim_shows_which_hypotheses_its_sizes_meet_and_the_flags_to_change_t
     assert hypotheses_of(given) == hypotheses_of(claim)
     assert hypotheses_of(Claim(**made, cases=cases)) == []
     assert " --rate 0.1" in own_sizes(claim)
+
+
+def test_a_claim_that_was_judged_at_one_preset_only_is_shown_with_that_verdict():
+    claim = next(claim for claim in registry.paper("tiny").claims if claim.judge is not None)
+    there = ledger.Stored(claim.name, "a", Verdict("holds", measured=9.5), {"preset": "gpu"})
+    assert ledger.entry(claim, [there], frozenset()).verdict.status == "holds"
+    quick = ledger.Stored(claim.name, "b", Verdict("fails"), {})
+    shown = ledger.entry(claim, [there, quick], frozenset())
+    assert (shown.verdict.status, [each.at for each in shown.elsewhere]) == ("fails", ["preset=gpu"])

@@ -20,12 +20,22 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     )
 
 
+def judge(store: Store) -> None:
+    """Give the published trials their verdicts, which the pages show."""
+    from stairwise.lab.ledger.verify import verify
+
+    for _ in verify(tier="minutes", preset="gpu", store=store, empirical=True, progress=for_terminal()):
+        pass
+
+
 def act(options, fields) -> int:
     """With --serve it goes on until it is interrupted."""
     out = Path(options.out)
     store = Store.open(options.store, create=False)
     # a port that cannot be used is refused before anything is built
     serving = server(out, options.port) if options.serve else None
+    if options.published:
+        judge(store)
     page = build(store, out, progress=for_terminal())
     print(page, flush=True)
     where = page.resolve().as_uri() if serving is None else address(serving)

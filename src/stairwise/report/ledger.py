@@ -86,11 +86,15 @@ def parse(data: Mapping[str, Any], trial_sources: Mapping[str, Any]) -> Stored:
 
 
 def entry(claim: Claim, stored: Sequence[Stored], installed: frozenset[str]) -> Entry:
-    """The newest verdict at default sizes, and the newest at each of the others; `installed`: today's hashes."""
+    """The newest verdict at default sizes, and the newest at each of the others; `installed`: today's hashes.
+
+    A claim about an experiment that was judged at one preset only, such as a published one, is shown with that.
+    """
     newest: dict[str, Stored] = {}
     for verdict in sorted(stored, key=lambda each: each.age):
         newest[verdict.at] = verdict
-    own = newest.pop("", None)
+    only = next(iter(newest), "") if claim.judge is not None and len(newest) == 1 else ""
+    own = newest.pop(only, None)
     elsewhere = tuple(newest[sizes] for sizes in sorted(newest))
     if own is None:
         return Entry(claim, Verdict("skipped"), elsewhere=elsewhere)

@@ -5,15 +5,13 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 import stairwise
 from stairwise import words
-from stairwise.lab.contract import latex
 from stairwise.lab.contract.verdict import STATUSES
 from stairwise.report import ledger
 from stairwise.report.site.folder import slug
-from stairwise.stories.mathml import in_text
+from stairwise.report.site.formulas import formulas
 
 # `file:` is what 'self' should mean for a page opened from disk, where some browsers give it no meaning
 POLICY = "; ".join(
@@ -78,14 +76,6 @@ class Pages:
         root = "../" * name.count("/")
         text = self.environment.get_template(template).render(root=root, here=name, **values)
         return text.encode("utf-8", "replace")
-
-
-def formulas(text: str) -> Markup:
-    """A statement with its formulas in MathML; in Unicode where it has something that is unknown there."""
-    try:
-        return Markup(in_text(text))
-    except ValueError:
-        return escape(latex.plain(text))
 
 
 def _page(folder: str, name: str) -> str:

@@ -5,24 +5,43 @@ from importlib import import_module
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markupsafe import Markup
 
 from stairwise.lab import registry
 from stairwise.lab.contract.paper import Paper
+from stairwise.report.site.formulas import formulas
 
 
 def render(text: str) -> Markup:
-    """Markdown as HTML that holds no more than the renderer put there.
+    """Markdown as HTML that holds no more than the renderer put there; formulas between dollars are typeset.
 
     >>> render("a < b, <script>, *c*")
     Markup('<p>a &lt; b, &lt;script&gt;, <em>c</em></p>\\n')
+    >>> "<msub>" in render("$x_0$") and "<msub>" not in render("`$x_0$`")
+    True
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table"]).disable(["image", "autolink"])
+    parser.inline.ruler.before("escape", "formula", _formula)
+    parser.add_render_rule(
+        "formula", lambda renderer, tokens, index, options, env: formulas(f"${tokens[index].content}$")
+    )
     parser.add_render_rule("link_open", _link_open)
     parser.add_render_rule("link_close", lambda renderer, tokens, index, options, env: "</span>")
     parser.add_render_rule("table_open", lambda renderer, tokens, index, options, env: '<div class="wide"><table>\n')
     parser.add_render_rule("table_close", lambda renderer, tokens, index, options, env: "</table></div>\n")
     return Markup(parser.render(text))
+
+
+def _formula(state: StateInline, silent: bool) -> bool:
+    """What stands between two dollars is a formula."""
+    end = state.src.find("$", state.pos + 1) if state.src[state.pos] == "$" else -1
+    if end <= state.pos + 1:
+        return False
+    if not silent:
+        state.push("formula", "", 0).content = state.src[state.pos + 1 : end]
+    state.pos = end + 1
+    return True
 
 
 def _link_open(renderer, tokens, index, options, env) -> str:
