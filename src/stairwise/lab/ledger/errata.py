@@ -15,11 +15,11 @@ This page lists what we found to be wrong in print, paper by paper. It is genera
 - A **substantive** entry is a printed statement that is false inside its own hypotheses. Its certificate is a script
   of about 20 lines that shows the counterexample without this package. The corrected statement is a claim that holds.
 - A **misprint** is a slip whose intended reading is plain. It says nothing against the result.
-- What is **true, but not proved by the printed argument**, holds in every check of ours; the step named beside it
-  needs another argument.
+- What is **true, but not proved by the printed argument**, holds in every check of ours. The last column names
+  the step that needs another argument.
 
-The main theorems of the five papers stand unless a line below says otherwise. A statement is meant to be read here as
-its authors qualify it. If you are an author and read a line differently, please open an issue.
+The main theorems of the five papers stand unless a line below says otherwise. We read each statement with the
+qualifications that its authors give. If you are an author and read a line differently, please open an issue.
 """
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.answers import Answer, Measured
+from stairwise.papers.lego.microscope import kept_lengths
 
 
 def samples(records: Sequence[Any]) -> Measured:
@@ -24,9 +25,13 @@ def attention(records: Sequence[Any]) -> Measured:
     """Attention on the two clauses, at the shortest kept length, median over trials."""
     shares = []
     for record in records:
-        length = min(record.config.map_lengths)
+        length = min(kept_lengths(record), default=None)
+        if length is None:
+            continue
         mean = record.array(f"train/attention {length}").mean(axis=0)
         shares.append(np.diagonal(mean[:, :length]).mean() + np.diagonal(mean[:, length:]).mean())
+    if not shares:
+        return Measured("no attention was kept")
     share = float(np.median(shares))
     return Measured(f"{share:.1%} of an answer's attention is on its two clauses", share)
 

@@ -10,9 +10,15 @@ import numpy as np
 from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, Overlay, mean_entropy
 
 
+def kept_lengths(record: Any) -> list[int]:
+    """The lengths at which a trial has kept its attention: none where its mixer, or a model of one's own, has none."""
+    kept = set(record.arrays())
+    return sorted(length for length in record.config.map_lengths if f"train/attention {length}" in kept)
+
+
 def diagonals(record: Any) -> Microscope | None:
     """Of a trained decoder that kept its mean attention at some lengths: a frame a length."""
-    lengths = sorted(record.config.map_lengths)
+    lengths = kept_lengths(record)
     if not lengths:
         return None
     kept = {length: record.array(f"train/attention {length}").astype(np.float64) for length in lengths}

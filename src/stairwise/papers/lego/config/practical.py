@@ -66,7 +66,9 @@ class Practical(Config):
     test_lengths: tuple[int, ...] = option((5, 10, 20, 40), "lengths of the greedy roll-outs", low=1)
     test_examples: int = option(300, "fresh sentences of each test", low=1, high=2**20, stored_as="test_sequences")
     measure_every: int = option(1000, "steps between tests", low=1)
-    map_lengths: tuple[int, ...] = option((), "lengths at which the mean attention is kept", low=1, high=1000)
+    map_lengths: tuple[int, ...] = option(
+        (), "lengths at which the mean attention is kept, where the mixer is softmax", low=1, high=1000
+    )
     map_sequences: int = option(100, "fresh sentences that the mean attention is over", low=1, high=2**16)
     keep_weights: bool = option(False, "store the trained weights")
     tell_variables: bool = option(
@@ -77,11 +79,6 @@ class Practical(Config):
         require(self.warm_up <= self.steps, f"warm_up={self.warm_up} must be at most steps={self.steps}")
         require(self.batch * self.steps < 2**31, f"batch*steps={self.batch * self.steps} must be below 2**31={2**31}")
         require(len(self.test_lengths) > 0, "test_lengths must name at least one length")
-        require(
-            not self.map_lengths or self.model.mixer == parts.SOFTMAX,
-            f"map_lengths={','.join(map(str, self.map_lengths))} must be empty where model.mixer={self.model.mixer}:"
-            " only softmax attention has weights",
-        )
         require(
             not self.tell_variables or self.model.standard,
             f"tell_variables=true must be false where model.mixer={self.model.mixer}, model.layers={self.model.layers}:"
