@@ -122,6 +122,7 @@ def test_four_layers_of_deltanet_train_on_lego_from_the_command_line_and_are_sto
         "measure_every": 2,
         "test_lengths": "2,3",
         "map_lengths": "2",
+        "model.attention_residual": "true",
     }
     words = [f"--{name}={value}" for name, value in (flags | {"test_examples": 4}).items()]
     assert cli.main(["run", "lego/length", *words, "--seeds", "1", "--json", "--store", str(tmp_path)]) == 0

@@ -242,7 +242,7 @@ def measure(trial: RunningTrial[Practical], state: Training, key, t) -> dict[str
     if config.tell_variables and not isinstance(state.model, OwnDecoder):
         told = told_variables(state.model, task, chains, config.test_lengths, keys)
         metrics |= {f"told {length}": told[place] for place, length in enumerate(config.test_lengths)}
-    if config.map_lengths and attends(config, state.model):
+    if config.map_lengths and attends(state.model, config):
         short = make_task(config.task, min(config.map_lengths))
         change = equivariance(state.model, short, cut(chains, short.length), short.predicate_order(key))
         metrics |= {f"order {name}": value for name, value in change._asdict().items()}
@@ -251,7 +251,7 @@ def measure(trial: RunningTrial[Practical], state: Training, key, t) -> dict[str
     return metrics
 
 
-def attends(config: Practical, model: ClauseModel | OwnDecoder) -> TypeGuard[ClauseModel]:
+def attends(model: ClauseModel | OwnDecoder, config: Practical) -> TypeGuard[ClauseModel]:
     """Whether it has attention weights that can be looked at."""
     return config.model.mixer == parts.SOFTMAX and not isinstance(model, OwnDecoder)
 
@@ -259,7 +259,7 @@ def attends(config: Practical, model: ClauseModel | OwnDecoder) -> TypeGuard[Cla
 def attention_maps(trial: RunningTrial[Practical], state: Training, key) -> dict[str, Array]:
     """The mean attention at some lengths, with the predicates in order and in another."""
     config = trial.config
-    if not config.map_lengths or not attends(config, state.model):
+    if not config.map_lengths or not attends(state.model, config):
         return {}
     arrays = {}
     chains, keys = fresh_chains(trial, "attention", max(config.map_lengths), config.map_sequences)
