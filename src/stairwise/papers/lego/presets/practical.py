@@ -98,7 +98,7 @@ LENGTH = practical(
             replace(LITERAL, map_lengths=MAPS, tell_variables=True),
             actions_under(("C6", "S5"), crossed({"100,000 sentences, 300 epochs": FINITE}, RESIDUALS)),
             seeds=8,
-            group=16,
+            group=8,
             hours=0.6,
             note="size of the data set, width and batch are not in the paper",
         ),
