@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 STORE ?= stairwise-store
 REPORT ?= report
 SEED ?= 1
+unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes, which would all read the sources again
 
 .PHONY: reproduce reproduce-all test test-slow fuzz kills lint format bench docs clean
 
@@ -20,7 +21,8 @@ test: lint
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not quiet" -n 2 --dist loadfile tests
+	$(BIN)/python -m pytest -m quiet tests/slow
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz 10000 $(SEED)
@@ -44,7 +46,8 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/docs_site/write.py .cache/docs
-	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d .cache/doctrees .cache/docs site
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -A report=1 -d .cache/doctrees .cache/docs site
+	$(BIN)/stairwise report --published --out site/report --docs ../index.html
 	@echo "site/index.html is the documentation"
 
 clean:

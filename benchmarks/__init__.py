@@ -10,7 +10,8 @@ BENCHES = {
     "composition": ("benchmarks.composition",),
     "lego": ("benchmarks.lego", "benchmarks.lego_theory"),
     "parity_onestep": ("benchmarks.parity_onestep",),
+    "users": ("benchmarks.users",),
     "store": ("benchmarks.store",),
 }
-USUAL = tuple(name for name in BENCHES if name != "store")  # it writes ten thousand trials first
+USUAL = tuple(name for name in BENCHES if name not in ("users", "store"))  # whole trainings; ten thousand trials
 GROWING = tuple(name for name in USUAL if name != "sweep")

@@ -18,19 +18,19 @@ from stairwise.papers.lego.theory import chains, literal
 STEP = 2  # clauses of the answer that are told
 
 
-def network(task: Lego, neurons: int) -> models.Transformer:
+def network(task: Lego, neurons: int) -> models.ClauseTransformer:
     """Random W and random Q43, Q44."""
     key, d = jax.random.key(0), task.vocabulary
     model = models.initial(key, d, neurons, positions=1, sigma0=0.3, bias=0.05, clip=20.0, rho=0.8, q=4)
     blocks = jax.random.normal(jax.random.fold_in(key, 1), (2, d, d), dtype=jnp.float32)
     scores = models.SparseScores(blocks[0], blocks[1])
-    return models.Transformer(model.weights, scores, model.bias, model.clip, model.rho, model.q)
+    return models.ClauseTransformer(model.weights, scores, model.bias, model.clip, model.rho, model.q)
 
 
 class TorchMirror:
     """F of a batch of embedded contexts (batch, clauses, 5d), as Definition 3.5 writes it."""
 
-    def __init__(self, model: models.Transformer, neurons: int, device: str):
+    def __init__(self, model: models.ClauseTransformer, neurons: int, device: str):
         self.written, self.neurons = literal.network_of(model), neurons
         Q = self.written.scores.astype(np.float32)
         W = np.ascontiguousarray(self.written.weights[0].reshape(-1, Q.shape[0]).T, dtype=np.float32)  # 5d by d m

@@ -20,10 +20,36 @@ html_favicon = "assets/stairs.svg"
 html_static_path = ["assets"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_show_copyright = False  # LICENSE says it
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "report.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_copy_source = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses from disk
 html_theme_options = {
     "footer_icons": [],
-    "light_css_variables": {"font-stack": "system-ui, sans-serif"},
+    # the colours of the report (report/assets/site.css)
+    "light_css_variables": {
+        "font-stack": "system-ui, sans-serif",
+        "color-brand-primary": "#0a58a6",
+        "color-brand-content": "#0a58a6",
+        "color-foreground-primary": "#1c2127",
+        "color-background-secondary": "#f6f7f9",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7fb9ff",
+        "color-brand-content": "#7fb9ff",
+        "color-foreground-primary": "#e4e9ef",
+        "color-background-primary": "#12161b",
+        "color-background-secondary": "#1a2027",
+    },
 }
 suppress_warnings = ["misc.highlighting_failure"]

@@ -63,7 +63,8 @@ class Place:
     def start(self, name: str, *more: str) -> subprocess.Popen:
         if name == "export":
             shutil.rmtree(self.folder / "model", ignore_errors=True)  # it writes to a new folder only
-        return start(*COMMANDS[name], *more, cwd=self.folder, **self.environment)
+        module = "tests.slow.few_papers" if name == "report" else "stairwise"
+        return start(*COMMANDS[name], *more, module=module, cwd=self.folder, **self.environment)
 
     def beside(self, *words: str) -> subprocess.Popen:
         """Another program of Python, of which nobody reads what it says."""

@@ -11,6 +11,8 @@ import pytest
 
 from stairwise import compiler
 
+pytestmark = pytest.mark.optimised  # what is to be right is what users run
+
 
 def test_jit_agrees_with_plain_arithmetic_on_the_known_wrong_program():
     assert compiler.right()

@@ -40,8 +40,8 @@ def test_only_those_who_run_things_switch_float64_on():
         "lab/ledger/audit.py",
         "lab/ledger/laws.py",
         "lab/run/execute.py",
-        "lab/ledger/falsify.py",
-        "lab/ledger/verify.py",
+        "lab/ledger/searching/points.py",
+        "lab/ledger/checking.py",
         "commands/doctor.py",
         "benchmarks/run.py",
     }
@@ -66,8 +66,6 @@ def test_papers_use_a_name_of_the_one_door_for_nothing_else():
     allowed = {
         "Task",  # a paper's task in its config: the fields of what a `Task` of the kernel is made from
         "Training",  # a config of training runs
-        "Construction",  # the sizes of a claim about weights that a paper writes down
-        "Stage",  # the sizes of a claim about one stage of an algorithm
         "Sentence",  # crossings/retrieval: LEGO's clauses and answers, which are no tokens and targets
     }
     found = {
@@ -77,6 +75,35 @@ def test_papers_use_a_name_of_the_one_door_for_nothing_else():
         for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE)
     }
     assert found & set(door.__all__) <= allowed
+
+
+def test_a_class_has_a_name_of_its_own_within_a_paper():
+    """Of the crossings, each is a paper of its own."""
+    for folder in sorted(path.parent for path in (SOURCE / "papers").rglob("__init__.py")):
+        if folder.parent.name not in ("papers", "crossings"):
+            continue
+        files = folder.glob("*.py") if folder.name == "crossings" else folder.rglob("*.py")
+        names = [name for path in files for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE)]
+        assert {name for name in names if names.count(name) > 1} == set(), folder
+
+
+def test_no_module_is_named_for_being_shared_and_a_paper_names_no_module_language():
+    assert [str(path) for path in FILES if path.stem in ("common", "utils", "helpers", "misc", "language")] == []
+
+
+def test_claims_and_theories_draw_from_names_and_not_from_bare_seeds():
+    """`draws_of(seed, "weights")` and `role_key(seed, "weights")`; a number in place of the name says nothing."""
+    bare = r"default_rng\(|jax\.random\.key\(|seed \+ \d|\d+ \* seed|seed \+ \d+ \* "
+    allowed = {
+        "parity_onestep/theory/hiding.py",  # the start of a stored training
+        "parity_onestep/theory/spectrum.py",  # the start of an iteration: the same for every sample
+    }
+    found = {
+        str(path.relative_to(SOURCE / "papers"))
+        for path in (SOURCE / "papers").rglob("*.py")
+        if {"claims", "theory"} & set(path.parts) and re.search(bare, path.read_text())
+    }
+    assert found <= allowed
 
 
 def test_nothing_pickles():
@@ -126,6 +153,12 @@ def test_claims_are_kinds_and_ids_that_can_be_typed():
             assert claim.check is None or claim.cases
 
 
+def test_a_claim_that_asks_for_several_seeds_asks_for_three():
+    """One seed is for what draws nothing, or for many draws inside of the check; two do not show how much they vary."""
+    claims = [claim for paper in registry.papers() for claim in paper.claims]
+    assert [claim.name for claim in claims if claim.check is not None and claim.seeds == 2] == []
+
+
 def test_the_same_knob_has_the_same_name_in_every_paper():
     """The table "One vocabulary" in docs/how-to/change-an-assumption.md."""
     former = {"rate", "lr", "decoder", "lessons", "test_sequences", "test_inputs", "test", "validation", "precision"}
@@ -139,3 +172,12 @@ def test_the_same_knob_has_the_same_name_in_every_paper():
             if leaf.path in ("width", "layers", "heads"):
                 beside = {other.path for config in configs for other in leaves(config)}
                 assert not {"layers", "heads"} & beside, (paper.id, leaf.path)
+
+
+def test_tests_that_run_alone_are_slow_ones_and_lie_where_they_are_looked_for():
+    tests = Path(__file__).parent
+    found = [path for path in tests.rglob("test_*.py") if re.search(r"mark\.quiet\b", path.read_text())]
+    assert found
+    for path in found:
+        assert path.parent == tests / "slow"
+        assert re.search(r"^pytestmark = .*mark\.slow\b", path.read_text(), re.MULTILINE)

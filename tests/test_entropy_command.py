@@ -8,7 +8,7 @@ import pytest
 from stairwise.cli import main
 from stairwise.config import ConfigError
 from stairwise.lab import registry
-from stairwise.papers.parity_cot.config.language import Figures67
+from stairwise.papers.parity_cot.config.gsm8k import Figures67
 from tests.language import INVENTED, need_transformers, save_tiny_model, write_problems
 
 TEXTS = [f"{question} {answer}" for question, answer in INVENTED]

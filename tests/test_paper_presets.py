@@ -1,11 +1,13 @@
 """Facts about the presets as a whole: the page of predicted hours is theirs, and no group is mostly empty."""
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from stairwise.cli import main
 from stairwise.lab import registry
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -16,6 +18,51 @@ def test_the_page_of_paper_presets_is_up_to_date(monkeypatch):
     from docs_site import paper_presets
 
     assert paper_presets.PAGE.read_text() == paper_presets.page(), "run docs/docs_site/paper_presets.py"
+
+
+def test_only_what_a_paper_prescribes_is_called_paper():
+    disowned = re.compile("^not in|beyond the paper|the paper has no|no such", re.MULTILINE)
+    for experiment in EXPERIMENTS:
+        if "paper" in experiment.presets:
+            assert experiment.paper != "crossings", f"{experiment.name}: a crossing is in no paper"
+            assert not disowned.search(f"{experiment.says}\n{experiment.presets['paper'].note}"), experiment.name
+
+
+def test_a_preset_that_an_experiment_does_not_have_is_refused_with_those_that_it_has(capsys):
+    assert main(["run", "crossings/atlas", "--preset", "paper", "--dry-run"]) == 2
+    assert "preset=paper must be one of quick, gpu (crossings/atlas)" in capsys.readouterr().err
+
+
+FEW_STEPS = "it takes fewer than 20 gradient steps, and is measured after each"
+SIZES = "a point is a number of samples, one gradient step each"
+FEWER = {
+    **dict.fromkeys(
+        [f"composition/{id}" for id in ("curriculum", "mixture", "values", "sparse", "any-blocks")], FEW_STEPS
+    ),
+    **dict.fromkeys([f"parity_onestep/{id}" for id in ("onestep", "staircase", "regimes", "ablation")], FEW_STEPS),
+    **dict.fromkeys([f"parity_onestep/{id}" for id in ("dimension", "lam", "link", "noise")], FEW_STEPS),
+    "parity_cot/theorem3": FEW_STEPS,
+    "composition/threshold": SIZES,
+    "parity_onestep/phase": SIZES,
+    "parity_onestep/scaling": SIZES,
+    "lego/map": "its points are the cells of its figure",
+    "crossings/filter": "before and after 200 steps of self-training; the training before it is filter-base",
+    "parity_cot/gsm8k": "it needs data that is not in the package",
+}
+
+
+def points(experiment):
+    """The fewest measuring points of any program of the quick preset."""
+    trials = {trial.program_key: trial for trial in experiment.trials("quick", [0])}
+    programs = [experiment.program(trial.structure) for trial in trials.values()]
+    return min(sum(len({*stage.measure_at, stage.max_ticks}) for stage in stages) for stages in programs)
+
+
+def test_quick_presets_that_train_measure_at_20_points_or_more():
+    trained = [experiment for experiment in EXPERIMENTS if not experiment.study and experiment.name not in FEWER]
+    found = {experiment.name: points(experiment) for experiment in trained}
+    assert {name: count for name, count in found.items() if count < 20} == {}
+    assert len(found) > 30
 
 
 EXPERIMENTS = [experiment for paper in registry.papers() for experiment in paper.experiments]

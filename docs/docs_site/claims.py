@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from docs_site import code, mathematics
+from docs_site import code, mathematics, published
 from docs_site.links import ROOT
 from stairwise.lab.contract import manifest
 
@@ -17,7 +17,8 @@ stairwise verify {paper}/{first}
 ```
 
 The status is the one that each claim is known to have at its own sizes; a test fails if it changes. A number in
-brackets counts the cases. Claims on trainings are judged on stored runs; {results}.
+brackets counts the cases. Claims on trainings are judged on runs: on your own by `stairwise verify --run`, and where a
+[published run](../results/published.md) exists, the column *published* has the verdict on it; {results}.
 """
 
 
@@ -33,7 +34,9 @@ def page(paper: manifest.Manifest) -> str:
     rows = [row(claim, paper) for claim in paper["claims"]]
     head = INTRODUCTION.format(paper=name, count=len(rows), first=paper["claims"][0]["id"], results=results)
     symbols = mathematics.table(name)
-    table = "\n".join(["| claim | says | verdict | check and formulas |", "| --- | --- | --- | --- |", *rows])
+    table = "\n".join(
+        ["| claim | says | verdict | published | check and formulas |", "| --- | --- | --- | --- | --- |", *rows]
+    )
     return f"{head}\n{table}\n" + (f"\n## Symbols\n\n{symbols}\n" if symbols else "")
 
 
@@ -46,7 +49,7 @@ def row(claim: dict, paper: manifest.Manifest) -> str:
     places = [code.link(reference, page) for reference in dict.fromkeys((claim["check"], *claim["of"]))]
     return (
         f'| <a id="{claim["id"]}"></a>{names}<br>{cell(called)} | {says} | {verdict(claim, paper)} '
-        f"| {'<br>'.join(places)} |"
+        f"| {judged(claim, paper['id'])} | {'<br>'.join(places)} |"
     )
 
 
@@ -62,6 +65,12 @@ def verdict(claim: dict, paper: manifest.Manifest) -> str:
     if claim["experiment"]:
         return f"judged on runs of `{claim['experiment']}`"
     return f"takes longer: `--tier {claim['tier']}`"
+
+
+def judged(claim: dict, paper: str) -> str:
+    """The verdict on the published run; a dash for what needs no run, or has none."""
+    status = published.statuses().get(f"{paper}/{claim['id']}")
+    return f"[`{status}`](../results/published.md)" if status else "-"
 
 
 def cell(text: str) -> str:

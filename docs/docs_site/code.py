@@ -13,9 +13,11 @@ SOURCE = ROOT / "src"
 
 @cache
 def shown() -> frozenset[str]:
-    """The modules that have a page: those in which a claim's check or formula stands."""
+    """The modules that have a page: those in which a claim's check or formula stands, and the certificates."""
     claims = [claim for paper in manifest.built_in() for claim in manifest.read(paper)["claims"]]
-    return frozenset(ref.partition(":")[0] for claim in claims for ref in (claim["check"], *claim["of"]))
+    scripts = SOURCE.glob("stairwise/papers/*/certificates/*.py")
+    certificates = {".".join(script.relative_to(SOURCE).with_suffix("").parts) for script in scripts}
+    return frozenset(ref.partition(":")[0] for claim in claims for ref in (claim["check"], *claim["of"])) | certificates
 
 
 def file_of(module: str):

@@ -32,7 +32,17 @@ def escaped(text: str) -> str:
 
 
 def address(path: str) -> str | None:
-    """The site's page of a file of the repository; none where it has no page."""
+    """The site's page of a file of the repository; none where it has no page.
+
+    >>> address("src/stairwise/nn/encodings.py"), address("Makefile")
+    ('code/nn.encodings.md', None)
+    """
+    from docs_site import code
+
+    module = re.fullmatch(r"src/(stairwise/\w+(?:/\w+)*?)(?:/__init__)?\.py", path)
+    if module:
+        name = module[1].replace("/", ".")
+        return code.page_of(name) if name in code.shown() else None
     paper = re.fullmatch(r"src/stairwise/papers/(\w+)(?:/README\.md)?/?", path)
     if paper:
         return f"papers/{paper[1]}/index.md"

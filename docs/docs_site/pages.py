@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from docs_site import mathematics
+from docs_site import mathematics, timings
 from docs_site.links import ROOT, inside
 from stairwise.lab import registry
 from stairwise.lab.contract.experiment import Figure
@@ -76,7 +76,8 @@ def to_run(paper: Paper) -> str:
     command = f"stairwise run {paper.id}/{paper.experiments[0].id}"
     return (
         f"## What to run\n\n```\n{command}\nstairwise verify {paper.id}\n```\n\n"
-        "[Presets](../../glossary.md#preset) are `quick` (a CPU), `gpu` and `paper`; `--help` lists their fields.\n\n"
+        "[Presets](../../glossary.md#preset) are `quick` (a CPU), `gpu` and, where the paper gives sizes, `paper`;"
+        " `--help` lists their fields.\n\n"
         f"{table}\n"
     )
 
@@ -134,7 +135,11 @@ def repository() -> dict[str, str]:
 
 
 def fill(text: str) -> str:
-    """Replace `{{ readme: HEADING }}` by that section of the README, and `{{ statuses }}` by a verdict's statuses."""
+    """Fill a page's fields in.
+
+    `{{ readme: HEADING }}` is that section of the README, `{{ bench: NAME }}` a table of timings, and `{{ statuses }}`
+    the statuses of a verdict.
+    """
 
     def section(match: re.Match) -> str:
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -144,4 +149,5 @@ def fill(text: str) -> str:
         return inside(found[1].strip(), "index.md", "README.md")
 
     text = re.sub(r"\{\{ readme: (.+?) \}\}", section, text)
+    text = re.sub(r"\{\{ bench: ([\w-]+) \}\}", lambda match: timings.table(match[1]), text)
     return text.replace("{{ statuses }}", ", ".join(f"`{status}`" for status in STATUSES))

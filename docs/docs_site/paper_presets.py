@@ -9,9 +9,9 @@ PAGE = Path(__file__).parent.parent / "results" / "paper-presets.md"
 RUN = {"selection/online": "51 s, see [selection](selection.md)"}
 HEAD = """# What the paper presets cost
 
-Every `paper` preset: the paper's literal sizes where it gives them. Hours are predictions for one NVIDIA H200,
-which `stairwise run NAME --preset paper --dry-run` prints, too. The `gpu` presets choose what decides the question
-within minutes: [what they gave](README.md).
+An experiment has a preset `paper` where the paper gives a protocol for it, or a theorem the scaling of its sizes. Hours
+are predictions for one NVIDIA H200, which `stairwise run NAME --preset paper --dry-run` prints, too. The `gpu` presets
+choose what decides the question within minutes: [what they gave](README.md).
 
 | experiment | arms x seeds | predicted hours | run | note |
 | --- | --- | --- | --- | --- |

@@ -1,12 +1,13 @@
 """The page of published measurements: every run of the record, and how it judges the claims about its experiment."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from docs_site import pages as texts
 from stairwise.lab import registry
 from stairwise.lab.contract import manifest
-from stairwise.lab.ledger.verify import verify
+from stairwise.lab.ledger.verify import LedgerRow, verify
 from stairwise.record import published
 from stairwise.words import number
 
@@ -46,11 +47,23 @@ def section(paper: str, runs: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*parts, "", *table("claim | statement | verdict | measured, and required", judged), ""])
 
 
-def verdicts(experiments: Mapping[str, Any]):
-    """The rows of the ledger on what is published."""
+@cache
+def ledger() -> tuple[LedgerRow, ...]:
+    """The verdicts on all that is published."""
+    there = {run["run"].rpartition("/")[0] for run in published.listed()}
     found = [claim for claim, _ in registry.claims([]) if claim.judge]
-    named = [claim.name for claim in found if f"{claim.paper}/{claim.experiment}" in experiments]
-    return list(verify(named, preset="gpu", store=published.store())) if named else []
+    named = [claim.name for claim in found if f"{claim.paper}/{claim.experiment}" in there]
+    return tuple(verify(named, preset="gpu", store=published.store())) if named else ()
+
+
+def verdicts(experiments: Mapping[str, Any]) -> list[LedgerRow]:
+    """Those on some of the experiments."""
+    return [row for row in ledger() if f"{row.claim.paper}/{row.claim.experiment}" in experiments]
+
+
+def statuses() -> dict[str, str]:
+    """By claim, where its run is published with all that the claim needs."""
+    return {row.claim.name: row.verdict.status for row in ledger() if row.verdict.status != "skipped"}
 
 
 def line(row: Mapping[str, Any]) -> str:

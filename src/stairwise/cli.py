@@ -13,34 +13,60 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
-from stairwise.commands import COMMANDS, module
-from stairwise.commands.parsing import HELP, Parser, print_help, read
+from stairwise.commands import COMMANDS, GROUPS, module
+from stairwise.commands.examples import epilog
+from stairwise.commands.parsing import HELP, Parser, Wrapped, print_help, read
 from stairwise.config import ConfigError, one_line
 from stairwise.lab.store.files import StoreError
 from stairwise.lab.worker import Stopped, interruptible
 
-EPILOG = """Config fields are flags of their own: stairwise run selection/online --task.length 100 --learning_rate 0.5
-(stairwise run EXPERIMENT --help lists them). The store is --store, else $STAIRWISE_STORE, else ./stairwise-store."""
+ABOUT = "Check, rerun and change the results of five theory papers on how transformers learn step-by-step reasoning."
+EPILOG = """
+examples:
+  stairwise list
+  stairwise verify selection/thm3.5 --task.length 8,16,32
+  stairwise figure selection/fig2 --published -o fig2.png
+  stairwise run selection/online --task.length 30
+
+stairwise COMMAND --help explains a command and has examples.
+Results are kept in the store: --store FOLDER, else $STAIRWISE_STORE, else ./stairwise-store.
+"""
 
 # the process that multiprocessing has tidy up after one that leaves at once need not say so
 QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
+
+
+def _commands() -> str:
+    """The names of all commands by what they are for."""
+    width = max(map(len, COMMANDS)) + 2
+    groups = (
+        "\n".join([title, *(f"  {name:{width}}{about}" for name, about in group.items())])
+        for title, group in GROUPS.items()
+    )
+    return "\n\n".join(groups)
 
 
 def parser(chosen: Iterable[str] = COMMANDS) -> Parser:
     """The parser of all commands; those that are chosen have their flags."""
     top = Parser(
         prog="stairwise",
-        description="Results on how transformers learn step-by-step reasoning, executable.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="stairwise [--help] [--version] COMMAND ...",
+        description=f"{ABOUT}\n\n{_commands()}",
+        epilog=EPILOG.strip(),
+        formatter_class=Wrapped,
         allow_abbrev=False,
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     for name, about in COMMANDS.items():
-        command = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        said, end = f"{about[0].upper()}{about[1:]}.", epilog(name)
+        command = commands.add_parser(
+            name, prog=f"stairwise {name}", description=said, epilog=end, formatter_class=Wrapped, allow_abbrev=False
+        )
         if name in chosen:
-            command.add_argument("--store", help="folder of the run store")
+            command.add_argument(
+                "--store", help="folder of stored results (default: $STAIRWISE_STORE, else ./stairwise-store)"
+            )
             command.add_argument("--debug", action="store_true", help="show the traceback of an error")
             module(name).add_flags(command)
     top.commands = dict(commands.choices)

@@ -48,13 +48,14 @@ def option(
     above: float | None = None,
     below: float | None = None,
     choices: tuple[str, ...] = (),
+    examples: tuple[str, ...] = (),
     numeric: bool = False,
     since: str | int | None = None,
     stored_as: str | None = None,
 ) -> Any:
     """A documented, range-checked field; `low` and `high` are inclusive, `above` and `below` are not.
 
-    A list that has values by default must have some.
+    A list that has values by default must have some. `examples` are values of free text that searches try.
 
     Trials are named by their configs, so a field that comes later or gets another name says so. `since` (the release
     that added the field) leaves it out of a trial's identity while it has its default. `stored_as` is the name that
@@ -70,6 +71,7 @@ def option(
         "above": above,
         "below": below,
         "choices": choices,
+        "examples": examples,
         "numeric": numeric,
         "since": since,
         "stored_as": stored_as,

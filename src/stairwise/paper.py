@@ -16,6 +16,7 @@ from stairwise.lab.contract.checks import (
     equal,
     hypothesis,
     measured,
+    monomial,
     note,
     relative_error,
     row,
@@ -47,6 +48,7 @@ from stairwise.measure import population
 from stairwise.measure.accuracy import share
 from stairwise.tasks.protocols import Axis, Sentence, SequenceTask, StepTask, Task, VectorTask, sentence_loss
 from stairwise.train import schedules
+from stairwise.train.draws import draws_of
 from stairwise.train.gradient import (
     Reached,
     Training,
@@ -107,6 +109,7 @@ __all__ = [
     "count_axis",
     "crossed",
     "curriculum",
+    "draws_of",
     "empty_figure",
     "epochs",
     "equal",
@@ -121,6 +124,7 @@ __all__ = [
     "measured",
     "microscope",
     "mixture",
+    "monomial",
     "named_leaves",
     "note",
     "numbered",

@@ -3,18 +3,20 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from stairwise.words import is_number, number, plain
 
 UNBOUNDED = 100_000  # columns
 MANY = 500  # rows
+NARROWEST = 28  # columns of a terminal in which a text of several words can be read
 
 
 class WholeLines(Console):
@@ -32,9 +34,47 @@ def open_console() -> Console:
     return console if console.is_terminal else WholeLines(markup=False, highlight=False, emoji=False, width=UNBOUNDED)
 
 
+class Rows(Table):
+    """A table, or, in a terminal that is too narrow for its columns, one entry per row: its name, then the rest."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
+        if self._needed() <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            yield from self._entry([Text(str(cell)) if isinstance(cell, str) else cell for cell in cells])
+
+    def _needed(self) -> int:
+        """The width in which every column can be read."""
+        needed = 2 * (len(self.columns) - 1)
+        for column in self.columns:
+            width = max(cell_len(str(text)) for text in (column.header, *column.cells))
+            needed += width if column.no_wrap else min(width, NARROWEST)
+        return needed
+
+    def _entry(self, cells: Sequence[RenderableType]) -> Iterator[RenderableType]:
+        """The first cell, the last one where it is a text, and the others with the names of their columns."""
+        named = list(zip(self.columns, cells, strict=True))
+        if not self.columns[0].no_wrap:  # rows of data, which have no name
+            yield Text(f"- {_facts(named)}")
+            return
+        column, first = named.pop(0)
+        label = f"{column.header}: " if column.justify == "right" else ""
+        yield Text(f"{label}{first}", style="bold")
+        if named and not self.columns[-1].no_wrap and str(named[-1][1]):
+            yield Padding.indent(named.pop()[1], 2)
+        if facts := _facts(named):
+            yield Padding.indent(Text(facts, style="dim"), 2)
+
+
+def _facts(named: Iterable[tuple[Column, RenderableType]]) -> str:
+    """What a row has in its columns, with their names; nothing of those that are empty."""
+    return "; ".join(f"{column.header}: {cell}" for column, cell in named if str(cell))
+
+
 def new_table(*columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:
     """Columns keep their width, except those in `wrap`, which share what a terminal has left."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table = Rows(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for name in columns:
         justify = "right" if name in right else "left"
         table.add_column(name, justify=justify, no_wrap=name not in wrap, overflow="fold")

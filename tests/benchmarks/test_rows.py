@@ -31,6 +31,26 @@ def test_both_sides_agree_before_they_are_timed(name):
         assert row.compiled == ()
 
 
+@pytest.mark.slow
+def test_a_users_gpt2_and_our_decoders_solve_the_same_trainings():
+    pytest.importorskip("transformers")
+    for row in made(["users"]):
+        assert row.failure == ""
+        assert "2 of 2 seeds solved" in row.facts["ours, all seeds"]
+        assert " seeds solved" in row.facts["eager, all seeds"]
+        assert row.ours[0] > 0
+        assert row.eager[0] > 0
+
+
+def test_seeds_that_were_not_begun_are_predicted_from_those_that_were_solved():
+    from benchmarks.users import Side
+
+    assert Side((9.0, 2.0, 4.0), (10, 10, 30), seeds=5).total == 9 + 2 + 4 + 2 * 3.0
+    assert Side((9.0,), (10,), seeds=3).total == 27.0
+    assert Side((9.0,), (10, 20), seeds=2, together=True).total == 9.0
+    assert "3 of 5 seeds solved, predicted" in Side((9.0, 2.0, 4.0), (10, 10, 30), 5).facts("eager")["eager, all seeds"]
+
+
 def test_sides_that_differ_are_not_timed():
     row = contest(TINY, Row("a", "b", error=0.1), Work(lambda: None), Work(lambda: None), tolerance=1e-4)
     assert row.failure.startswith("not timed: the two sides differ by 0.1")

@@ -43,6 +43,7 @@ def test_the_csv_has_every_measurement_once(store, tmp_path, capsys):
         steps, values = record.series(metric)
         own = [row for row in rows if row["digest"] == record.digest]
         assert [(int(row["step"]), float(row["value"])) for row in own] == list(zip(steps, values, strict=True))
+    assert {row["counts"] for row in rows} == {"gradient steps"}
     assert len(rows) == sum(len(record.series(metric)[0]) for record in store[1])
 
 

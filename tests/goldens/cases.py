@@ -70,6 +70,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "composition/threshold": {"task.blocks": 2, "task.alphabet": 3, "block": 16, "looks": (0.5, 1.0)}
     | {"test_examples": 4},
     "composition/repetition": ENCODER,
+    "composition/takeoff": ENCODER,
     "composition/values": DESCENT,
     "composition/sparse": DESCENT | {"task.alphabet": 4},
     "composition/any-blocks": DESCENT | {"task.blocks": 3},

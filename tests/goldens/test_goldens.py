@@ -38,6 +38,7 @@ def store(tmp_path_factory):
     return Store.open(tmp_path_factory.mktemp("goldens"))
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("golden", [_speed(golden) for golden in GOLDENS])
 def test_a_trial_gives_the_bits_that_it_gave(golden, store):
     kept = read()

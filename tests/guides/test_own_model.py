@@ -15,7 +15,7 @@ from stairwise.lab.own import imported, with_model
 from stairwise.lab.registry import experiment
 from stairwise.lab.store import provenance
 from stairwise.papers.lego.own import OwnDecoder
-from stairwise.train.own import OwnModel, Sizes, builder
+from stairwise.train.own import ModelSizes, OwnModel, builder
 from tests.guides.page import python, text
 
 MODEL, RUN = python(text("how-to/own-model"))
@@ -121,7 +121,7 @@ def test_experiments_without_a_sequence_model_and_fields_of_the_other_model_are_
 
 
 def test_wrong_shapes_are_refused_in_one_line():
-    sizes = Sizes(vocabulary=3, outputs=3, length=7)
+    sizes = ModelSizes(vocabulary=3, outputs=3, length=7)
     with pytest.raises(ConfigError, match=r"gives float32 of shape \(7,\), which must be .* \(7, 3\)$"):
         builder(lambda sizes, key: lambda tokens: tokens * 1.0, sizes)
     with pytest.raises(ConfigError, match=r"raises ZeroDivisionError on tokens of shape \(7,\): division by zero$"):

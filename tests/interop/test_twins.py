@@ -52,7 +52,7 @@ def decoder(**more):
 
 
 def network():
-    return theory.Transformer(
+    return theory.ClauseTransformer(
         weights(5, 6, 5, 6, 3), theory.SparseScores(weights(6, 6), weights(6, 6)), 0.1, 2.0, 0.5, 3
     )
 

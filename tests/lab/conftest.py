@@ -14,6 +14,7 @@ from stairwise.lab.store import provenance
 def install(tmp_path, monkeypatch):
     """Puts a distribution with one entry point and one package on the path, as pip would."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it is told from older sources by whole seconds and sizes
 
     def put(name: str, files: dict[str, str], value: str, version: str = "0.1.0") -> None:
         for place, text in files.items():

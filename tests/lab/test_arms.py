@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from stairwise import cli
-from stairwise.commands.runs import Filter
+from stairwise.commands.runs import RunFilter
 from stairwise.config import Config, option, stored_dict
 from stairwise.lab import api, registry
 from stairwise.lab.contract.checks import at_most
@@ -108,9 +108,9 @@ def test_a_record_whose_label_is_false_is_shown_by_its_values_and_stays_as_it_is
     for trial in (false, true, moved):
         store.write(trial, study(Walk(), 0), {})
     shown = {false.digest: "action=D4, rate=0.1", true.digest: "C4", moved.digest: "D5"}
-    assert {record.digest: record.arm for record in Filter("armed").trials(store)} == shown
+    assert {record.digest: record.arm for record in RunFilter("armed").trials(store)} == shown
     for words in (["arm=C4"], ["action=C4"]):
-        assert [record.digest for record in Filter.of("armed", where=words).trials(store)] == [true.digest]
+        assert [record.digest for record in RunFilter.of("armed", where=words).trials(store)] == [true.digest]
     table = api.load("armed", store=store)
     assert dict(zip(table["digest"].to_pylist(), table["arm"].to_pylist(), strict=True)) == shown
     assert cli.main(["show", false.digest, "--json"]) == 0

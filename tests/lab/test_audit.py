@@ -1,6 +1,8 @@
 """Facts about the audit: what is compared with something else is killed, what is compared with itself survives."""
 
+import importlib
 import json
+import linecache
 import subprocess
 import sys
 from collections import Counter
@@ -10,7 +12,7 @@ import pytest
 
 from stairwise.cli import main
 from stairwise.config import ConfigError
-from stairwise.lab.ledger import audit
+from stairwise.lab.ledger import audit, reach
 from stairwise.lab.ledger import audited as kept
 from stairwise.lab.ledger.mutants import mutants, mutants_of_source, put_in_place
 from stairwise.lab.store.files import seal
@@ -19,7 +21,7 @@ from tests.lab import audited
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from stairwise.lab.ledger import audit
+from stairwise.lab.ledger import audit, reach
 from tests.lab.audited import LEDGER
 found = list(audit.audit(LEDGER.claims, cache=Path(sys.argv[1]), minutes=5, jobs=2))
 print(json.dumps(audit.as_dicts(found)))
@@ -167,3 +169,41 @@ def test_a_cache_of_which_any_bit_was_changed_is_not_believed(tmp_path):
     for place, byte in enumerate(whole):
         cache.write_bytes(whole[:place] + bytes([byte ^ 1 << place % 8]) + whole[place + 1 :])
         assert audit._read(cache) == {}, place
+
+
+CHECKED = """
+import helping
+def check(config, seed):
+    yield helping.value({factor}) {comment}
+def neighbour():
+    return {other}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"comment": "# said", "other": 2}, True),
+        ({"factor": 3}, False),
+        ({"helper": 5}, False),
+        ({"cases": (1,)}, False),
+    ],
+)
+def test_results_of_an_audit_belong_to_what_the_check_reaches_and_not_to_its_neighbours(
+    tmp_path, monkeypatch, change, same
+):
+    def hashed(folder: str, *, factor=2, comment="", other=1, helper=4, cases=()) -> str:
+        package = tmp_path / folder / "reached"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        (package / "helping.py").write_text(f"def value(x):\n    return x + {helper}\n")
+        text = CHECKED.format(factor=factor, comment=comment, other=other).replace("import", "from reached import", 1)
+        (package / "checked.py").write_text(text)
+        monkeypatch.syspath_prepend(str(package.parent))
+        for name in ("reached", "reached.helping", "reached.checked"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        linecache.clearcache()
+        return reach.code_hash(importlib.import_module("reached.checked").check, cases)
+
+    assert (hashed("before") == hashed("after", **change)) is same

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import pytest
 
 from stairwise import cli, config
-from stairwise.commands.runs import Filter
+from stairwise.commands.runs import RunFilter
 from stairwise.config import Config, ConfigError, as_dict, from_dict, option, require, stored_dict, update
 from stairwise.lab import api
 from stairwise.lab.contract.checks import at_least
 from stairwise.lab.contract.claims import Ledger
 from stairwise.lab.contract.experiment import Experiment, Preset, Trial
 from stairwise.lab.contract.paper import Paper
-from stairwise.lab.ledger.verify import verify
+from stairwise.lab.ledger.asked import VerifyRequest
+from stairwise.lab.ledger.verify import preview_verify
 from stairwise.lab.run import grid
 from stairwise.lab.store.store import Store
 from stairwise.lab.sweep import SweepRequest
@@ -179,7 +180,7 @@ def test_dashes_and_underscores_are_one_flag(installed, capsys, tmp_path):
     assert axis.path == "learning_rate"
     with pytest.raises(ConfigError, match="learning_rate is given both as a field and in the grid"):
         SweepRequest.of(installed, {"learning-rate": "0.1"}, changes={"rate": "0.2"})
-    (row,) = verify(["renamed/lem1"], {"job.size": "5"}, plan_only=True)
+    (row,) = preview_verify(VerifyRequest.of(["renamed/lem1"], {"job.size": "5"}))
     assert row.changes == {"task.length": 5}
 
 
@@ -191,8 +192,8 @@ def test_a_trial_stored_before_the_rename_is_found_and_shown_by_the_new_names(in
     assert store.has(new)
     assert [record.config for record in store.trials(installed)] == [new.config]
     for words in (["learning-rate=0.5"], ["rate=0.5", "job.size=16"], ["task.length=16"], ["task.tail=0"]):
-        assert len(Filter.of("renamed", where=words).trials(store)) == 1
-    assert Filter.of("renamed", where=["learning_rate=0.1"]).trials(store) == []
+        assert len(RunFilter.of("renamed", where=words).trials(store)) == 1
+    assert RunFilter.of("renamed", where=["learning_rate=0.1"]).trials(store) == []
     table = api.load("renamed", fields=["learning_rate", "rate", "task.tail"], store=store)
     assert [table[name].to_pylist() for name in ("learning_rate", "rate", "task.tail")] == [[0.5], [0.5], [0]]
 
@@ -235,8 +236,8 @@ def test_old_places_are_flags_and_axes_of_a_sweep(installed, capsys, tmp_path):
         "batch",
     ]
     for words in (["width=32"], ["model.width=32"], ["lessons.steps=50"], ["steps=50"], ["precision=float32"]):
-        assert len(Filter.of("renamed/moved", where=words).trials(Store.open(tmp_path))) == 1
-    Filter.of("renamed/moved", where=["width=32"]).check(Store.open(tmp_path / "empty"))
+        assert len(RunFilter.of("renamed/moved", where=words).trials(Store.open(tmp_path))) == 1
+    RunFilter.of("renamed/moved", where=["width=32"]).check(Store.open(tmp_path / "empty"))
     table = api.load("renamed/moved", fields=["width", "lessons.steps", "model.heads"], store=Store.open(tmp_path))
     assert [table[name].to_pylist() for name in table.column_names[-3:]] == [[32], [50], [1]]
 

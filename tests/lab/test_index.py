@@ -9,7 +9,7 @@ import pytest
 
 import stairwise as sw
 from stairwise.cli import main
-from stairwise.commands.runs import Filter
+from stairwise.commands.runs import RunFilter
 from stairwise.config import ConfigError
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.tidy import clean, foreign, litter
@@ -370,13 +370,15 @@ def test_load_gives_long_form_with_config_fields_to_arrow_and_pandas(store):
 
 
 def test_filters_select_trials_by_status_config_time_and_number(store):
-    assert len(Filter.of("tiny", where=["task.length=3", "rate=0.50"]).trials(store)) == COUNT // 2
-    assert digests(Filter.of(None, where=["seed=5"]).trials(store)) == [trial(5, task=Sizes(length=3), rate=0.5).digest]
-    assert len(Filter.of(None, status="failed").trials(store)) == 0
-    assert len(Filter.of(None, since="2023-11-01", last=3).trials(store)) == 3
-    assert len(Filter.of(None, since="2023-12-01").trials(store)) == 0
-    assert len(Filter.of(None, preset="gpu").runs(store)) == 0
-    assert len(Filter.of("tiny/walk", preset="quick", last=5).runs(store)) == 1
+    assert len(RunFilter.of("tiny", where=["task.length=3", "rate=0.50"]).trials(store)) == COUNT // 2
+    assert digests(RunFilter.of(None, where=["seed=5"]).trials(store)) == [
+        trial(5, task=Sizes(length=3), rate=0.5).digest
+    ]
+    assert len(RunFilter.of(None, status="failed").trials(store)) == 0
+    assert len(RunFilter.of(None, since="2023-11-01", last=3).trials(store)) == 3
+    assert len(RunFilter.of(None, since="2023-12-01").trials(store)) == 0
+    assert len(RunFilter.of(None, preset="gpu").runs(store)) == 0
+    assert len(RunFilter.of("tiny/walk", preset="quick", last=5).runs(store)) == 1
 
 
 OWNER = {"experiment": "tiny/walk", "source_hash": "0" * 64}

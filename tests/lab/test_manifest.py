@@ -11,7 +11,7 @@ from stairwise.lab import registry
 from stairwise.lab.contract import manifest
 from stairwise.lab.contract.verdict import STATUSES
 from stairwise.lab.ledger import assumptions, errata
-from stairwise.lab.ledger.verify import case_names
+from stairwise.lab.ledger.checking import case_names
 
 
 @pytest.mark.parametrize("id", manifest.built_in())

@@ -12,6 +12,7 @@ import pytest
 import stairwise as sw
 from stairwise.cli import main
 from stairwise.config import ConfigError
+from stairwise.lab.ledger.asked import VerifyRequest
 from stairwise.lab.run import sharing
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.sharing import Reservations, Shard, Work
@@ -87,17 +88,16 @@ def test_every_command_refuses_what_is_no_shard_in_one_line_and_makes_no_store(c
 
 
 def test_shards_of_the_ledger_check_every_claim_once(tmp_path):
-    from stairwise.lab.ledger.verify import verify
-
-    asked = [(row.claim.name, row.changes) for row in verify(["lego"], plan_only=True)]
-    parts = [list(verify(["lego"], plan_only=True, shard=f"{index}/3")) for index in (1, 2, 3)]
-    found = [(row.claim.name, row.changes) for part in parts for row in part]
+    whole = VerifyRequest.of(["lego"])
+    asked = [(each.claim.name, each.sizes) for each in whole.claims]
+    parts = [VerifyRequest.of(["lego"], shard=f"{index}/3").claims for index in (1, 2, 3)]
+    found = [(each.claim.name, each.sizes) for part in parts for each in part]
     assert sorted(found, key=str) == sorted(asked, key=str)
     homes: dict[str, set[int]] = {}
     for index, part in enumerate(parts):
-        for row in part:
-            if row.claim.check is None:
-                homes.setdefault(row.claim.experiment, set()).add(index)
+        for each in part:
+            if each.claim.check is None:
+                homes.setdefault(each.claim.experiment, set()).add(index)
     assert all(len(places) == 1 for places in homes.values())  # judged on the same trials
 
 

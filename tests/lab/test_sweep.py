@@ -215,28 +215,30 @@ def test_the_aim_is_a_loss_unless_it_is_named():
 SHARDED = """
 import sys
 import jax
-assert jax.local_device_count() == 4
+assert jax.local_device_count() == 8
 from stairwise.lab.run.execute import execute, group_width
 from stairwise.lab.store.store import Store
 from tests.lab.walking import PAPER
 trials = PAPER.experiment("walk").trials("quick", range(5))
-assert group_width(1) == 4
-execute(trials, Store.open(sys.argv[1] + "/four"), width=8)
-execute(trials, Store.open(sys.argv[1] + "/even"), width=2)
-execute(trials, Store.open(sys.argv[1] + "/odd"), width=3)
+assert group_width(1) == 8
+for width in (2, 3, 4, 8, 16):
+    execute(trials, Store.open(f"{sys.argv[1]}/{width}"), width=width)
 """
 
 
 @pytest.mark.slow
-def test_the_trial_axis_spreads_over_local_devices_and_each_share_has_the_bits_of_its_own_width(tmp_path):
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+def test_the_trial_axis_spreads_over_two_four_or_eight_devices_with_the_bits_of_each_share(tmp_path):
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", SHARDED, str(tmp_path)], env=environment, check=True, timeout=300)
-    trials = WALK.trials("quick", range(5))
-    for name, width in (("four", 2), ("odd", 3)):  # eight on four devices are two on each; three do not divide
-        execute(trials, Store.open(tmp_path / f"here {name}"), width=width)
-        assert contents(Store.open(tmp_path / name)) == contents(Store.open(tmp_path / f"here {name}"))
-    assert len(contents(Store.open(tmp_path / "even"))) == 10
-    assert {r.run["device"]["count"] for r in Store.open(tmp_path / "four").trials()} == {4}
+    trials, here = WALK.trials("quick", range(5)), {}
+    for width in (1, 2, 3):
+        execute(trials, Store.open(tmp_path / f"here {width}"), width=width)
+        here[width] = contents(Store.open(tmp_path / f"here {width}"))
+    assert len(here[1]) == 10
+    shares = {2: 1, 4: 1, 8: 1, 16: 2, 3: 3}  # trials on each of as many devices as divide the width
+    for width, share in shares.items():
+        assert contents(Store.open(tmp_path / str(width))) == here[share]
+    assert {record.run["device"]["count"] for record in Store.open(tmp_path / "8").trials()} == {8}
 
 
 def test_a_width_that_the_shards_do_not_divide_is_refused():

@@ -345,7 +345,7 @@ def test_maps_take_only_so_much_from_a_run_and_all_are_there_when_it_is_over(liv
 
 
 def test_nothing_to_look_at_is_nothing(feed):
-    assert snapshots(Unfinished(trial(0), grown(2))) is None
+    assert snapshots(Unfinished(trial(0), grown(2)), {}) is None
     feed.measured([trial(0)], [grown(2)])
     feed.since(Seen())
     assert Maps(feed).of(0) == b"null"

@@ -28,13 +28,15 @@ UNCLAIMED = {
         OTHER_SIDE: "literal.* inner.* exact.* counting.* spectrum.gram packing.gram noise.rms_range",
         INPUT: "packing.pack_* packing.nearly_orthogonal",
         LIMIT: "noise.samples_lemmas perturbation.trained_gradient_ceiling queries.useful_r",
-        MEASURES: "noise.independent_entries packing.largest_overlap streams.*",
+        MEASURES: "noise.independent_entries packing.largest_overlap streams.* sensitivity.reach"
+        " sensitivity.spectral_norm",
         SHOWN: "noise.samples_theorem spectrum.log10_average_queries",
     },
     "lego": {
         OTHER_SIDE: "literal.* exact.* refined.refined_of",
         INPUT: "chains.* events.agreeing features.vocabulary first_step.population",
-        MEASURES: "phases.history inductions.*",
+        MEASURES: "phases.history inductions.* emerging.reached",
+        SHOWN: "emerging.intervals_overlap",
         TESTED: "chains.every_word",
     },
     "parity_cot": {
@@ -52,9 +54,10 @@ UNCLAIMED = {
         OTHER_SIDE: "population.* fcn.second_moment fcn.best_head_risk fcn.shifted_risk onehot.flow onehot.integrate"
         " onehot.time_* stochastic.flow stochastic.time_to_loss generalisation.leading_term_by_substitution"
         " construction.worst_error",
-        INPUT: "encodings.draw encodings.draw_subsets encodings.every",
-        LIMIT: "onehot.largest_* onehot.late_leak stochastic.largest_learning_rate encodings.acceptance",
-        MEASURES: "encodings.coherence encodings.rip_floor onehot.excess",
+        INPUT: "encodings.draw encodings.draw_subsets encodings.every encodings.restricted encodings.draw_restricted",
+        LIMIT: "onehot.largest_* onehot.late_leak stochastic.largest_learning_rate encodings.acceptance"
+        " induction.least_s",
+        MEASURES: "encodings.coherence encodings.rip_floor onehot.excess widths.pair_overlap widths.least_encoding",
         SHOWN: "stochastic.convergence_time_printed stochastic.largest_learning_rate_of_proof",
         TESTED: "construction.error_bound generalisation.loss_ratio_at_one onehot.inverse_loss_slope",
     },

@@ -10,9 +10,11 @@ import pytest
 import stairwise as sw
 from stairwise.cli import main
 from stairwise.config import ConfigError
-from stairwise.lab import registry
+from stairwise.lab import api, registry
+from stairwise.lab.contract import plots
 from stairwise.lab.contract.checks import at_least
 from stairwise.lab.contract.claims import Ledger
+from stairwise.lab.contract.experiment import Figure
 from stairwise.lab.ledger.verify import verify
 from stairwise.lab.store.files import Damaged, Newer
 from stairwise.record import again, archive, published
@@ -132,6 +134,22 @@ def test_a_claim_that_reads_arrays_which_are_not_published_is_skipped_and_says_s
     bare = len(run[1].records) - len({record.arm for record in run[1].records})
     assert row.verdict.status == "skipped"
     assert f"it reads arrays, and {bare} of {len(run[1].records)} trials are published without" in row.verdict.note
+
+
+def test_a_figure_of_arrays_is_drawn_from_the_trials_that_have_them_and_says_how_many(run, measurements):
+    def of_arrays(records):
+        drawn, axes = plots.subplots()
+        axes.plot([record.array("train/W").max() for record in records])
+        return drawn
+
+    figure = Figure("arrays", "the largest weight", of_arrays, paper="selection")
+    publish(run, measurements)
+    records = sw.published(EXPERIMENT).records
+    words = api.draw(figure, records).legends[0].get_title().get_text()
+    assert words == f"2 of {len(records)} trials; the others are published without their arrays"
+    bare = [record for record in records if not record.arrays()]
+    with pytest.raises(ConfigError, match="arrays reads arrays that are not published"):
+        api.draw(figure, bare)
 
 
 @pytest.mark.parametrize("flag", [["--run"], ["--store", "elsewhere"], ["--fresh"]])

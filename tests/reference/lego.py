@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stairwise.papers.lego.model import FullScores, SparseScores, Transformer
+from stairwise.papers.lego.model import ClauseTransformer, FullScores, SparseScores
 
 
 def embed(clauses: np.ndarray, tokens: int) -> np.ndarray:
@@ -27,14 +27,14 @@ def query_matrix(scores: SparseScores | FullScores) -> np.ndarray:
     return made
 
 
-def attention(model: Transformer, clauses: np.ndarray) -> np.ndarray:
+def attention(model: ClauseTransformer, clauses: np.ndarray) -> np.ndarray:
     Z = embed(clauses, model.tokens)
     exponents = Z @ query_matrix(model.scores).T @ Z[-1]
     weights = np.exp(exponents - exponents.max())
     return weights / weights.sum()
 
 
-def neurons(model: Transformer) -> np.ndarray:
+def neurons(model: ClauseTransformer) -> np.ndarray:
     """W as (positions, classes, neurons, 5d)."""
     W = np.asarray(model.weights)
     return np.moveaxis(W, (2, 3, 4), (0, 1, 2)).reshape(*W.shape[2:], 5 * model.tokens)
@@ -46,7 +46,7 @@ def smooth_relu(x: float, rho: float, q: int) -> float:
     return x**q / (q * rho ** (q - 1)) if x <= rho else x - rho * (1 - 1 / q)
 
 
-def logits(model: Transformer, clauses: np.ndarray) -> np.ndarray:
+def logits(model: ClauseTransformer, clauses: np.ndarray) -> np.ndarray:
     """F (positions, classes)."""
     X = attention(model, clauses) @ embed(clauses, model.tokens)
     pre = neurons(model) @ X + float(model.bias)
@@ -54,6 +54,6 @@ def logits(model: Transformer, clauses: np.ndarray) -> np.ndarray:
     return np.minimum(raw, float(model.clip))
 
 
-def probabilities(model: Transformer, clauses: np.ndarray) -> np.ndarray:
+def probabilities(model: ClauseTransformer, clauses: np.ndarray) -> np.ndarray:
     exponents = np.exp(logits(model, clauses))
     return exponents / exponents.sum(axis=-1, keepdims=True)

@@ -1,6 +1,8 @@
 """The site: complete, self-contained, and not to be fooled by what lies in the store."""
 
 import re
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import matplotlib.pyplot as plt
 import pytest
@@ -34,6 +36,13 @@ def test_an_absent_store_gives_a_site_on_which_every_claim_is_skipped(tmp_path):
     assert statuses(site["ledger.html"]) == ["skipped"] * 3
     assert "stairwise run tiny/walk --preset quick" in site[WALK]
     assert not store.root.exists()
+
+
+def test_a_paper_without_claims_has_its_pages(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiny, "PAPER", replace(tiny.PAPER, claims=()))
+    site = pages(built(Store.open(tmp_path / "nowhere", create=False), tmp_path / "out"))
+    assert statuses(site["ledger.html"]) == []
+    assert "stairwise run tiny/walk --preset quick" in site[WALK]
 
 
 def test_every_link_leads_to_a_page_and_a_place_of_the_site(plain_site):
@@ -84,8 +93,10 @@ def test_figures_have_an_alternative_text_and_a_large_one_is_made_of_pixels(stor
     tiny.fill(store)
     site = built(store, tmp_path / "out")
     images = [attributes for tag, attributes in Tags(pages(site)[WALK]).tags if tag == "img"]
-    small, large = [(site / WALK).parent / str(each["src"]) for each in images]
+    small, dark, large = [(site / WALK).parent / str(each["src"]) for each in images]
     assert b"<svg" in small.read_bytes()
+    assert b"#ffffff" in small.read_bytes()
+    assert b"#ffffff" not in dark.read_bytes()
     assert large.read_bytes().startswith(b"\x89PNG")
     assert images[0]["alt"] == "fig1 of tiny: Walks & their ends (2 seeds, preset quick)"
 
@@ -94,12 +105,12 @@ def test_a_figure_that_fails_is_a_line_of_text_and_leaves_the_others_alone(store
     tiny.fill(store)
     before = plt.get_fignums()
     page = pages(built(store, tmp_path / "out"))[WALK]
-    assert page.count("<img") == 2
+    assert page.count('<img class="light"') == page.count('<img class="dark"') == 2
     assert "fig3 could not be drawn: RuntimeError: no such thing: &lt;script&gt;" in page
     assert plt.get_fignums() == before
 
 
-@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.filterwarnings("error:Glyph")
 def test_hostile_text_in_the_store_is_shown_as_text(store, tmp_path):
     run = {**tiny.RUN, "device": {"kind": tiny.HOSTILE}, "versions": {tiny.HOSTILE: tiny.HOSTILE}}
     trials = tiny.fill(store, metric=tiny.HOSTILE, run=run)
@@ -118,8 +129,7 @@ def test_hostile_text_in_the_store_is_shown_as_text(store, tmp_path):
     for chunk in site.rglob("data/**/*.js"):
         assert b"<" not in chunk.read_bytes()
         chunk_of(chunk)
-    # a control code would make an SVG unreadable
-    assert (site / "figures/tiny/fig1.png").is_file()
+    ElementTree.parse(site / "figures/tiny/fig1.svg")  # which a control code would make unreadable
 
 
 def test_the_curves_of_every_seed_and_arm_are_in_the_data(plain_site):
@@ -231,3 +241,15 @@ def test_a_place_that_cannot_be_written_to_is_one_line(store, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot write the report to .*file"):
         build(store, tmp_path / "file")
+
+
+def test_pages_link_to_the_documentation_where_its_address_is_given(store, tmp_path, plain_site):
+    tiny.fill(store)
+    site = build(store, tmp_path / "site" / "report", docs="../index.html").parent
+    (tmp_path / "site" / "index.html").write_text("the documentation")
+    for name, page in pages(site).items():
+        if not name.startswith("stories/"):
+            assert (tmp_path / "site" / "index.html") in {
+                ((site / name).parent / target).resolve() for target in Tags(page).values("href")
+            }, name
+    assert "Documentation" not in pages(plain_site)["index.html"]

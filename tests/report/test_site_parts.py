@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from stairwise.lab.contract.microscope import Curve, Map, MapAxis, Microscope, O
 from stairwise.lab.contract.verdict import Verdict
 from stairwise.lab.store.files import scratch_name, seal
 from stairwise.report import ledger
-from stairwise.report.site import build, data, scopes, shelf
+from stairwise.report.site import build, data, scopes, shelf, unchanged
 from stairwise.report.site.contents import Shown, hypotheses_of, own_sizes
 from stairwise.report.site.folder import FORMAT, MEMORY, Folder
 from stairwise.report.site.story import render
@@ -174,6 +175,59 @@ def test_trials_that_were_checked_for_the_index_are_not_read_again(store, tmp_pa
     store.index().refresh()
     monkeypatch.setattr("stairwise.lab.store.store.open_trial", pytest.fail)
     assert len(shelf.read(store).records) == 4
+
+
+@pytest.fixture
+def indexed(store, monkeypatch):
+    """A store whose trials are all in the index, as those of a large one are."""
+    monkeypatch.setattr("stairwise.lab.store.index.WORTH_WRITING", 1)
+    monkeypatch.setattr("stairwise.lab.store.index.SETTLED_NS", 0)
+    tiny.fill(store)
+    return store
+
+
+def test_of_a_store_in_the_index_nothing_is_read_while_all_is_as_it_was(indexed, tmp_path, monkeypatch):
+    site = built(indexed, tmp_path / "out")
+    before = stamps(site)
+    with monkeypatch.context() as patch:
+        patch.setattr(shelf, "read", pytest.fail)
+        built(indexed, tmp_path / "out")
+    assert stamps(site) == before
+    page = (site / "ledger.html").read_bytes()
+    (site / "ledger.html").write_text("altered")
+    built(indexed, tmp_path / "out")
+    assert (site / "ledger.html").read_bytes() == page
+    tiny.keep(indexed, "tiny/thm1", Verdict.at_most(1, 2))
+    built(indexed, tmp_path / "out")
+    assert (site / "ledger.html").read_bytes() != page
+
+
+def test_whatever_a_site_is_made_from_changes_the_digest_of_it(indexed, monkeypatch):
+    seen = {unchanged.made_from(indexed, "")}
+
+    def is_new(docs: str = "") -> bool:
+        known = len(seen)
+        seen.add(unchanged.made_from(indexed, docs))
+        return len(seen) > known and "" not in seen
+
+    assert not is_new()
+    assert is_new("../index.html")
+    tiny.keep(indexed, "tiny/thm1", Verdict.at_most(1, 2))
+    assert is_new()
+    tiny.keep_run(indexed, [indexed.trials()[0].digest], "stairwise run tiny/walk")
+    assert is_new()
+    shutil.rmtree(indexed.trials()[0].path)
+    assert is_new()
+    monkeypatch.setattr(unchanged.provenance, "versions", lambda: {"python": "4"})
+    assert is_new()
+    monkeypatch.setattr(unchanged, "_code", lambda module: "other")
+    assert is_new()
+
+
+def test_a_store_that_is_not_in_the_index_has_no_such_digest(store):
+    assert unchanged.made_from(store, "") == ""
+    tiny.fill(store)
+    assert unchanged.made_from(store, "") == ""
 
 
 def test_numbers_that_a_picture_cannot_show_become_gaps(store, tmp_path):

@@ -65,7 +65,7 @@ def test_the_list_is_one_line_per_paper_and_finds_words_in_names_and_description
     assert words_of(printed(capsys)[1])[:3] == ["tiny", "2", "3"]
     catalogue.found_table([describe(tiny.PAPER)], "WALK ends")
     lines = printed(capsys)
-    assert [words_of(line)[:2] for line in lines[1:-1]] == [["figure", "tiny/fig1"], ["claim", "tiny/thm1"]]
+    assert [words_of(line)[:2] for line in lines[1:-1]] == [["tiny/fig1", "figure"], ["tiny/thm1", "claim"]]
     assert lines[-1] == "2 found for 'WALK ends'"
     catalogue.claims_table(describe(tiny.PAPER))
     assert [words_of(line)[0] for line in printed(capsys)[1:]] == ["tiny/thm1", "tiny/thm2", "tiny/fig1"]
@@ -196,17 +196,41 @@ def test_what_goes_to_a_pipe_is_neither_cut_nor_wrapped_nor_padded(capsys, monke
     assert all(line == line.rstrip() for line in lines)
 
 
-@pytest.mark.parametrize("columns", [60, 80, 180])
-def test_a_terminal_of_any_width_shows_two_lines_per_claim(capsys, monkeypatch, columns):
+@pytest.fixture(params=[60, 80, 180])
+def columns(request, monkeypatch) -> int:
+    """Standard output is a terminal of this width."""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("COLUMNS", str(request.param))
     monkeypatch.setenv("TERM", "xterm")
+    return request.param
+
+
+def seen(capsys) -> list[str]:
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in printed(capsys)]
+
+
+def wordy() -> LedgerRow:
     claim = dataclasses.replace(row().claim, says=LONG * 3)
-    verify.ledger_table([dataclasses.replace(row(verdict=Verdict.at_most(1, 2, quantity=LONG)), claim=claim)])
-    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in printed(capsys)]
-    assert len(lines) == 3
+    return dataclasses.replace(row(verdict=Verdict.at_most(1, 2, quantity=LONG)), claim=claim)
+
+
+def test_a_terminal_of_any_width_shows_two_lines_per_claim_of_many(capsys, columns):
+    claims = [dataclasses.replace(wordy().claim, id=f"thm{n}") for n in range(5)]
+    verify.ledger_table([dataclasses.replace(wordy(), claim=claim) for claim in claims])
+    lines = seen(capsys)
+    assert len(lines) == 11
     assert all(len(line) <= columns for line in lines)
     assert lines[1].endswith("…")
+
+
+def test_of_a_few_claims_a_terminal_of_any_width_shows_every_word(capsys, columns):
+    verify.ledger_table([wordy()])
+    lines = seen(capsys)
+    assert all(len(line) <= columns for line in lines)
+    shown = " ".join(" ".join(lines).split())
+    assert f"{LONG} 1 <= 2 margin 2x" in shown
+    assert LONG * 3 in shown
+    assert "…" not in shown
 
 
 # --- runs, show, diff -------------------------------------------------------------------------------------------------

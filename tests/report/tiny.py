@@ -172,7 +172,7 @@ def fill(store: Store, preset: str = "quick", metric: str = "loss", run: dict[st
 
 def keep(store: Store, claim: str, verdict: Verdict, digest: str = "a" * 20, checked: float = 1.7e9, **more) -> None:
     """Stores a verdict as a check of claims does."""
-    fields = ("status", "measured", "required", "margin", "note", "hypotheses", "details", "direction")
+    fields = ("status", "measured", "required", "margin", "note", "hypotheses", "details", "direction", "cases")
     data = {"claim": claim, "verdict": {name: getattr(verdict, name) for name in fields}, "seconds": 0.5, "sizes": {}}
     store.write_verdict(claim, digest, {**data, "inputs": [], "checked": checked, **more})
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.quiet, pytest.mark.timeout(300)]
 PAPERS = ("composition", "lego", "parity_cot", "parity_onestep", "selection")
 SAMPLE, MINUTES = 24, 2.0  # the last mutant may take a little longer
 

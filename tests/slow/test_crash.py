@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stairwise.lab import registry
+from stairwise.lab.contract import manifest
 from stairwise.lab.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -87,6 +88,7 @@ def assert_only_complete_trials(root: Path) -> None:
         record.check()
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("seconds", [1.0, 2.5, 4.0, 7.0])
 def test_ctrl_c_leaves_within_two_seconds_and_says_how_to_go_on(tmp_path, seconds):
     empty_cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache")}  # so that the early ones hit a compile
@@ -104,9 +106,10 @@ def test_ctrl_c_leaves_within_two_seconds_and_says_how_to_go_on(tmp_path, second
 
 
 @pytest.mark.parametrize("file", ["config.json", "metrics.parquet", "arrays.safetensors", "run.json"])
-def test_an_altered_file_is_named_and_its_trial_skipped(undisturbed, tmp_path, file, capsys):
+def test_an_altered_file_is_named_and_its_trial_skipped(undisturbed, tmp_path, file, capsys, monkeypatch):
     from stairwise.cli import main
 
+    monkeypatch.setattr(manifest, "built_in", lambda: ["selection"])  # whose published figures alone are drawn
     shutil.copytree(undisturbed, tmp_path, dirs_exist_ok=True)
     first = trials()[0]
     folder = tmp_path / "trials" / "selection" / "online" / first.digest

@@ -37,6 +37,7 @@ def drawing(tmp_path):
         process.communicate()
 
 
+@pytest.mark.quiet
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core draws in one process")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_no_drawing_process_outlives_a_report_that_is_ended(drawing, number):
@@ -97,6 +98,7 @@ def test_ctrl_c_while_the_command_is_imported_prints_no_traceback(command, reach
     assert process.returncode in (130, -signal.SIGINT)
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_any_command_within_two_seconds_without_a_traceback(tmp_path, monkeypatch, name, seconds):

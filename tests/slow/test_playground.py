@@ -125,8 +125,8 @@ def test_sgd_on_the_same_draws_moves_the_weights_as_the_kernels_model_does(numer
 @pytest.mark.parametrize(("name", "clip"), [("C6", 4.0), ("S5", 4.0), ("<[[1,2,3,0],[2,1,0,3]]>", 3.0)])
 def test_the_four_scalars_of_lego_descend_as_the_kernels_do(numerics, name, clip):
     from stairwise.papers.lego import algorithms, reduced
+    from stairwise.papers.lego.groups import named
     from stairwise.papers.lego.theory import lengths
-    from stairwise.tasks.groups import named
 
     action, steps = named(name), 150
     start = [0.1, 0.0, 0.07, 0.01]  # at zero a logit can equal its clip, and rounding decides about its slope
@@ -163,7 +163,7 @@ def test_the_four_scalars_of_lego_descend_as_the_kernels_do(numerics, name, clip
 
 def test_chains_are_told_and_labelled_as_the_kernel_does_on_the_same_draws(numerics):
     from stairwise.papers.lego import reduced
-    from stairwise.tasks.groups import named
+    from stairwise.papers.lego.groups import named
 
     action, length, scores = named("S4"), 24, [1.9, -0.01, 1.7, -0.02]
     rng = np.random.default_rng(3)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.contract.verdict import Verdict
@@ -47,10 +48,12 @@ def site(tmp_path_factory, only_tiny) -> Path:
         store.write(trial, tiny.outcome(trial, "loss"), run)
     tiny.keep_run(store, [trial.digest for trial in more], tiny.HOSTILE, preset=tiny.HOSTILE)
     detail = {tiny.HOSTILE: tiny.HOSTILE}
-    tiny.keep(
-        store, "tiny/thm1", Verdict("refuted", 1, 2, note=tiny.HOSTILE, hypotheses=(tiny.HOSTILE,), details=(detail,))
-    )
+    case = {"case": "default sizes", "seed": 0, "status": "refuted", "margin": 2.0}
+    refuted = Verdict("refuted", 1, 2, note=tiny.HOSTILE, hypotheses=(tiny.HOSTILE,), details=(detail,), cases=(case,))
+    tiny.keep(store, "tiny/thm1", refuted)
     tiny.keep(store, "tiny/thm2", Verdict.at_most(1, 2))
+    for steps in (40, 80):
+        tiny.keep(store, "tiny/thm1", Verdict.at_most(1, steps), f"{steps:020d}", sizes={"steps": steps})
     (store.root / "trials/tiny/walk/stray.txt").write_text("stray")
     return build(store, folder / "site").parent
 
@@ -164,6 +167,52 @@ def test_the_ledger_filters_by_status_kind_and_text_and_its_address_can_be_linke
     assert page.evaluate(shown)[0] == "thm2"
 
 
+def test_a_heading_of_the_ledger_sorts_by_its_column_forwards_backwards_and_not_at_all(visit):
+    visit.open("ledger.html")
+    page = visit.page
+
+    def margins() -> list[str]:
+        return page.eval_on_selector_all("#ledger tbody tr", "rows => rows.map((row) => row.dataset.margin)")
+
+    printed = margins()
+    page.click("#ledger button.sort:has-text('margin')")
+    known = [float(each) for each in margins() if each]
+    assert known == sorted(known)
+    assert page.get_attribute("#ledger th:has-text('margin')", "aria-sort") == "ascending"
+    assert "order=margin" in page.evaluate("location.hash")
+    page.click("#ledger button.sort:has-text('margin')")
+    assert [float(each) for each in margins() if each] == known[::-1]
+    page.click("#ledger button.sort:has-text('margin')")
+    assert margins() == printed
+
+
+def test_a_claim_shows_its_margins_against_any_size_that_varies(visit):
+    visit.open("claims/tiny/thm1.html")
+    page = visit.page
+    page.wait_for_selector(".margins svg")
+    assert page.locator(".margins .dot").count() == 3
+    assert page.locator(".margins .level").count() == 1
+    assert page.locator(".margins option").all_text_contents() == ["steps"]
+    page.focus(".margins svg")
+    page.keyboard.press("End")
+    assert "steps 80" in page.inner_text(".margins .tip")
+
+
+def test_the_frames_of_a_microscope_can_be_saved_as_a_gif(visit, tmp_path):
+    visit.open("microscope/tiny/walk.html")
+    page = visit.page
+    with page.expect_download() as waiting:
+        page.click("text=Save as GIF")
+    waiting.value.save_as(tmp_path / "frames.gif")
+    with Image.open(tmp_path / "frames.gif") as film:
+        assert film.n_frames == 2
+        first = np.asarray(film.convert("RGB"))
+        film.seek(1)
+        second = np.asarray(film.convert("RGB"))
+    assert first.shape == second.shape
+    assert np.abs(first.astype(int) - second).max() > 50
+
+
 def test_curves_have_metrics_logarithmic_axes_arms_to_switch_and_values_to_read(visit):
     visit.open("papers/tiny/walk.html")
     page = visit.page
@@ -179,7 +228,7 @@ def test_curves_have_metrics_logarithmic_axes_arms_to_switch_and_values_to_read(
     page.wait_for_selector(".axis-title:has-text('accuracy')")
     page.focus(".curves svg")
     page.keyboard.press("End")
-    assert "training tick 20" in page.inner_text(".tip")
+    assert "steps 20" in page.inner_text(".tip")
     assert "0.6667" in page.inner_text(".tip")
 
 
@@ -190,6 +239,26 @@ def test_two_runs_stand_on_one_axis(visit):
     page.wait_for_selector(f".wide td:has-text('preset {SHOWN[:8]}'), .wide td:has-text('run of')")
     assert page.locator("#compare .median").count() == 2
     assert page.locator("#compare .c0.median").count() == page.locator("#compare .c1.median").count() == 1
+
+
+def test_comparing_opens_with_two_different_things_and_its_address_brings_them_back(visit):
+    visit.open("compare.html")
+    page = visit.page
+
+    def shown() -> list[str]:
+        return [page.input_value(f".side.{name} select >> nth={place}") for name in "ab" for place in range(4)]
+
+    assert shown()[:4] != shown()[4:]
+    page.select_option(".side.a select >> nth=3", "accuracy")
+    page.check("text=log y")
+    page.wait_for_selector(".axis-title:has-text('accuracy')")
+    before, address = shown(), page.evaluate("location.hash")
+    visit.open(f"compare.html{address}")
+    assert shown() == before
+    assert page.is_checked("text=log y")
+    visit.open("compare.html#a=tiny/walk")
+    assert shown()[0] == "tiny/walk"
+    assert shown()[:4] != shown()[4:]
 
 
 def test_hostile_run_names_config_and_metrics_are_shown_as_text(visit):
@@ -235,6 +304,7 @@ def test_light_and_dark_can_be_switched_with_the_keyboard(visit):
     assert page.evaluate(colour) != before
 
 
+@pytest.mark.quiet
 def test_two_hundred_runs_take_less_than_half_a_minute_and_a_second_build_little(tmp_path, only_tiny):
     store = Store.open(tmp_path / "store")
     experiment = tiny.PAPER.experiment("walk")
@@ -271,7 +341,7 @@ def test_figures_drawn_by_several_processes_are_those_drawn_by_one(tmp_path, onl
 
 
 def test_the_command_serves_the_site_on_loopback_until_it_is_interrupted(tmp_path):
-    command = [sys.executable, "-m", "stairwise.cli", "report", "--store", str(tmp_path / "nowhere"), "--serve"]
+    command = [sys.executable, "-m", "tests.slow.drawing", "report", "--store", str(tmp_path / "nowhere"), "--serve"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--out", str(tmp_path / "site")],
         stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from stairwise.report.site.build import build
 from tests.report.site import broken_links, pages
 from tests.slow.browsing import Visit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
 
 @pytest.fixture(scope="module")

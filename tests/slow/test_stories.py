@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stairwise.papers.composition.theory import literal
-from stairwise.papers.lego.claims.lengths import Sizes
+from stairwise.papers.lego.claims.lengths import GrowingVocabulary
 from stairwise.papers.parity_onestep.theory.census import complete
 from stairwise.stories import PAPERS, build, write
 from stairwise.stories.numbers.lego import SCORES
@@ -106,7 +106,9 @@ def test_lego_computes_the_attention_that_python_does(browser, folder):
 @pytest.mark.parametrize("action", ["C6", "S4"])
 def test_the_scores_that_the_lego_story_shows_are_those_of_the_descent(action):
     kept = json.loads(SCORES.read_text())[action]
-    for size, (_, scores) in zip((64, 128), Sizes(action=action, sizes=(64, 128), steps=1024).runs(), strict=True):
+    for size, (_, scores) in zip(
+        (64, 128), GrowingVocabulary(action=action, sizes=(64, 128), steps=1024).runs(), strict=True
+    ):
         assert np.asarray(scores) == pytest.approx(np.array(kept[str(size)]), abs=2e-3)
 
 

@@ -15,17 +15,24 @@ from stairwise.terminal import open_console, print_json, print_table
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("targets", nargs="*", metavar="PAPER[/CLAIM]", help="also as a pattern: 'lego/thm4.1*'")
-    command.add_argument("--minutes", action=flags.Decimal, default=10.0, help="how long to go on (default: 10)")
+    command.add_argument(
+        "targets",
+        nargs="*",
+        metavar="PAPER[/CLAIM]",
+        help="papers or claims, also as a pattern: 'lego/thm4.1*' (default: all)",
+    )
+    command.add_argument("--minutes", action=flags.Decimal, default=10.0, help="how long to search (default: 10)")
     flags.add_jobs(command)
     command.add_argument("--strength", help="only claims of this strength: exact, inequality or rate")
     command.add_argument("--sample", action=flags.Whole, metavar="N", help="at most N mutants, drawn by --seed")
-    command.add_argument("--seed", action=flags.Whole, default=0, help="the order in which mutants are tried")
-    command.add_argument("--fresh", action="store_true", help="try again what was tried before with the same code")
+    command.add_argument(
+        "--seed", action=flags.Whole, default=0, help="seed of the order in which mutants are tried (default: 0)"
+    )
+    command.add_argument("--fresh", action="store_true", help="try mutants again that were tried before")
     command.add_argument(
         "--keep",
         action="store_true",
-        help="write down all that is known of these papers beside them, and docs/audit.md",
+        help="write the results beside the papers, and docs/audit.md (in a clone)",
     )
 
 

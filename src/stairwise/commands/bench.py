@@ -12,20 +12,28 @@ CLONE = Path(__file__).parents[3]  # where this package is used from a clone of 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("targets", nargs="*", metavar="PAPER", help="a paper, sweep or store (default: all but store)")
-    command.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="cpu: one core of it (default: cpu)")
-    command.add_argument("--repeats", action=flags.Whole, default=5, help="times that each side is timed (default: 5)")
-    command.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also torch.compile")
     command.add_argument(
-        "--limit", action=flags.Decimal, metavar="SECONDS", help="begin no further row after this time"
+        "targets", nargs="*", metavar="PAPER", help="a paper, sweep, users or store (default: papers, sweep)"
     )
-    command.add_argument("--tiny", action="store_true", help="small sizes: checks that all works, times mean nothing")
-    command.add_argument("--growth", metavar="PAPER", help="instead: time and memory of its work against its size")
+    command.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="cpu is one core of it (default: cpu)")
+    command.add_argument("--repeats", action=flags.Whole, default=5, help="how often each side is timed (default: 5)")
+    command.add_argument(
+        "--compile", action=argparse.BooleanOptionalAction, default=True, help="time torch.compile too (default: yes)"
+    )
+    command.add_argument(
+        "--limit", action=flags.Decimal, metavar="SECONDS", help="start no further row after this time"
+    )
+    command.add_argument(
+        "--tiny", action="store_true", help="small sizes, to check that everything works; the times mean nothing"
+    )
+    command.add_argument(
+        "--growth", metavar="PAPER", help="instead: how time and memory grow with the size of this paper's task"
+    )
     command.add_argument(
         "-o",
         "--out",
         metavar="FILE",
-        help="rows as JSON, written as they come; with --growth a figure (.png, .pdf)",
+        help="file for the rows as JSON; with --growth, for the figure (.png, .pdf)",
     )
 
 

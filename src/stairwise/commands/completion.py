@@ -39,7 +39,7 @@ complete -F _stairwise stairwise
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("shell", choices=SHELLS, metavar="|".join(SHELLS), help="eval its output in this shell")
+    command.add_argument("shell", choices=SHELLS, metavar="|".join(SHELLS), help="which shell; eval the output in it")
 
 
 def act(options, fields) -> int:

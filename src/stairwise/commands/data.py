@@ -30,19 +30,19 @@ LM_EVAL = "lm-eval"
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("task", nargs="?", metavar="TASK", help="one of --list")
-    command.add_argument("--list", action="store_true", help="the tasks and their options")
-    command.add_argument("-n", action=flags.Whole, metavar="N", help="how many examples, all different")
+    command.add_argument("task", nargs="?", metavar="TASK", help="name of a task; --list shows all")
+    command.add_argument("--list", action="store_true", help="list the tasks and their options")
+    command.add_argument("-n", action=flags.Whole, metavar="N", help="how many examples; they are all different")
     command.add_argument(
-        "--format", help="jsonl, parquet, npz, tokens, or lm-eval, a folder with a task of it (default: jsonl)"
+        "--format", help="jsonl, parquet, npz, tokens, or lm-eval: the folder of a task (default: jsonl)"
     )
     command.add_argument("-o", "--out", metavar="FILE", help="file or folder to write (default: standard output)")
     command.add_argument(
-        "--split", help="train, val or test: disjoint for any seeds (default: train; of lm-eval: test)"
+        "--split", help="train, val or test; disjoint for all seeds (default: train, for lm-eval test)"
     )
-    command.add_argument("--card", metavar="FILE,FILE", help="print or write a Croissant card of files made before")
-    command.add_argument("--url", metavar="URL", help="where the data of --card will be found")
-    command.add_argument("--from-header", metavar="FILE", help="make the file again that this one's header describes")
+    command.add_argument("--card", metavar="FILE,FILE", help="print or write a Croissant card of files that exist")
+    command.add_argument("--url", metavar="URL", help="address of the data that --card describes")
+    command.add_argument("--from-header", metavar="FILE", help="write again the file that this header describes")
     flags.add_questions(command)
 
 

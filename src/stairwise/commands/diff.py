@@ -19,8 +19,8 @@ from stairwise.words import duration, flat, number, seconds_of
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
     flags.add_published(command)
-    command.add_argument("a", metavar="A")
-    command.add_argument("b", metavar="B")
+    command.add_argument("a", metavar="A", help="the id of a run or the digest of a trial, or its beginning")
+    command.add_argument("b", metavar="B", help="the same of the other one")
 
 
 def act(options, fields) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 from stairwise import compiler
@@ -65,7 +66,7 @@ def facts(root: str | None) -> dict[str, Any]:
 def _store(store: Store) -> dict[str, Any]:
     """How much is in the store; every byte of it is read again."""
     damaged = {path for path, _ in store.damaged(progress=for_terminal())}
-    trials = sum(path not in damaged for path in store.index().places(None))
+    trials = sum(Path(path) not in damaged for path in store.index().places(None))
     return {"folder": str(store.root), "trials": trials, "damaged": len(damaged)}
 
 

@@ -27,19 +27,29 @@ TABLES = (".json", ".parquet")
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("--model", action="append", required=True, metavar="PATH_OR_NAME", help="may be repeated")
-    command.add_argument("--data", required=True, metavar="FILE.jsonl", help="lines with question and answer (GSM8K)")
-    command.add_argument("--limit", action=flags.Whole, help="only so many records (default: all)")
+    command.add_argument(
+        "--model",
+        action="append",
+        required=True,
+        metavar="PATH_OR_NAME",
+        help="a Hugging Face model; may be given several times",
+    )
+    command.add_argument(
+        "--data", required=True, metavar="FILE.jsonl", help="a file of lines with question and answer, such as GSM8K's"
+    )
+    command.add_argument("--limit", action=flags.Whole, help="read only so many problems (default: all)")
     command.add_argument("--batch", action=flags.Whole, default=1, help="texts read side by side (default: 1)")
-    command.add_argument("--skip-sink", action="store_true", help="attention given that it is not on the first token")
+    command.add_argument("--skip-sink", action="store_true", help="leave out attention to the first token")
     command.add_argument("--strip-calculator", action="store_true", help="leave out <<...>> spans")
     command.add_argument(
         "--answer-rule",
         default="last-line",
         choices=("last-line", "trailing-digits"),
-        help="the result without CoT; trailing-digits is the authors' and wrong for 2,125 and -10 (default: last-line)",
+        help="how the result is found; trailing-digits, the authors', is wrong for 2,125 and -10 (default: last-line)",
     )
-    command.add_argument("--no-baseline", dest="baseline", action="store_false", help="no model of random weights")
+    command.add_argument(
+        "--no-baseline", dest="baseline", action="store_false", help="do not compare with a model of random weights"
+    )
     command.add_argument("--seed", action=flags.Whole, default=0, help="seed of the random weights (default: 0)")
     flags.add_model_place(command)
     command.add_argument(

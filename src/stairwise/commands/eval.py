@@ -19,14 +19,14 @@ STEPS_SHOWN = 12  # columns of the table; JSON has all
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("task", metavar="TASK", help="one of stairwise data --list")
+    command.add_argument("task", metavar="TASK", help="name of a task; stairwise data --list shows all")
     command.add_argument("--model", required=True, metavar="PATH_OR_NAME", help="a Hugging Face causal language model")
     command.add_argument("-n", action=flags.Whole, metavar="N", default=200, help="questions per length (default: 200)")
     command.add_argument(
         "--lengths",
         action=flags.Wholes,
         metavar="5,10,20",
-        help="chain lengths, hops or secret bits (default: the task's)",
+        help="lengths of the chain, hops or secret bits (default: the task's)",
     )
     command.add_argument(
         "--shots", action=flags.Whole, metavar="K", default=0, help="solved examples before each question (default: 0)"

@@ -6,6 +6,7 @@ from stairwise.commands import flags
 from stairwise.lab.contract.experiment import check_seed
 from stairwise.lab.contract.manifest import check_name
 from stairwise.lab.ledger import falsify
+from stairwise.lab.ledger.searching.findings import Falsification, Finding
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.store.store import Store
 from stairwise.terminal import open_console, print_json
@@ -20,10 +21,12 @@ WORDS = {
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("claim", metavar="PAPER/CLAIM")
+    command.add_argument("claim", metavar="PAPER/CLAIM", help="the claim, such as selection/lemA3")
     command.add_argument("--minutes", action=flags.Decimal, default=5.0, help="how long to search (default: 5)")
     command.add_argument(
-        "--drop", metavar="HYPOTHESIS", help="only search where this hypothesis is broken; '': only inside all of them"
+        "--drop",
+        metavar="HYPOTHESIS",
+        help="search only where this hypothesis is broken; '' searches only inside all of them",
     )
     flags.add_jobs(command)
     command.add_argument(
@@ -32,8 +35,8 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--points", action=flags.Whole, metavar="N", help="end each search after N points (default: no limit)"
     )
-    command.add_argument("--seed", action=flags.Whole, default=0, help="of the search")
-    command.add_argument("--fresh", action="store_true", help="start anew, whatever is stored of the same search")
+    command.add_argument("--seed", action=flags.Whole, default=0, help="seed of the search (default: 0)")
+    command.add_argument("--fresh", action="store_true", help="start again, even where the same search is stored")
 
 
 def act(options, fields) -> int:
@@ -56,7 +59,7 @@ def act(options, fields) -> int:
     return found.exit_status
 
 
-def show(found: falsify.Falsification) -> None:
+def show(found: Falsification) -> None:
     console = open_console()
     console.print(f"{found.claim} ({found.kind}): {'; '.join(found.space)}")
     for each in found.findings:
@@ -66,6 +69,8 @@ def show(found: falsify.Falsification) -> None:
         console.print(f"\n{where}: {WORDS[each.outcome]} ({points})")
         if each.command:
             console.print(f"  {_measured(each)}\n  {each.command}")
+        if each.note:
+            console.print(f"  {each.note}")
         if each.raised:
             console.print(f"  a check raised: {each.raised}")
     if found.counterexample is not None:
@@ -73,7 +78,7 @@ def show(found: falsify.Falsification) -> None:
         console.print(f"\n{found.claim} is false inside its hypotheses; {known}")
 
 
-def _measured(found: falsify.Finding) -> str:
+def _measured(found: Finding) -> str:
     text = f"{found.quantity} {found.measured:.4g}  required {found.required:.4g}"
     none = found.log_margin is None or abs(found.log_margin) >= 700
     return text if none else f"{text}  log-margin {found.log_margin:.3g}"

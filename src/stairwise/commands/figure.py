@@ -16,11 +16,13 @@ from stairwise.lab.store.store import Store
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_published(command)
-    command.add_argument("target", metavar="PAPER/FIGURE")
+    command.add_argument("target", metavar="PAPER/FIGURE", help="the figure, such as selection/fig2")
     command.add_argument("-o", "--out", help="file to write: .pdf, .svg or .png (default: FIGURE.pdf)")
     command.add_argument("--run", action="store_true", help="run the trials that are missing")
     flags.add_fresh(command, "with --run: ")
-    command.add_argument("--so-far", action="store_true", help="draw what is stored; the figure says what is missing")
+    command.add_argument(
+        "--so-far", action="store_true", help="draw what is stored so far; the figure says what is missing"
+    )
     flags.add_model(command)
     flags.add_seeds(command)
     flags.add_preset(command)
@@ -39,9 +41,11 @@ def act(options, fields) -> int:
     experiment, trials = request.experiment, request.trials
     if options.run:
         command = shlex.join(["stairwise", *sys.argv[1:]])
-        api.perform(request, command, store=options.store, fresh=options.fresh, progress=for_terminal())
-    store = Store.open(options.store, create=False)
-    records = [found.of(trial) for trial in trials if is_result(found := store.peek(trial))]
+        chosen = {"store": options.store, "fresh": options.fresh, "progress": for_terminal()}
+        records = api.perform(request, command, **chosen).records
+    else:
+        store = Store.open(options.store, create=False)
+        records = [found.of(trial) for trial in trials if is_result(found := store.peek(trial))]
     missing = len(trials) - len(records)
     if missing and not (options.so_far and records):
         given = {"seeds": options.seeds, "model": options.model}

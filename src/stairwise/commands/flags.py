@@ -54,7 +54,7 @@ def add_json(command: argparse.ArgumentParser) -> None:
 def add_published(command: argparse.ArgumentParser) -> None:
     """For commands that only read trials."""
     command.add_argument(
-        "--published", action="store_true", help="read what is published with this package, not your own store"
+        "--published", action="store_true", help="read the results that come with the package, not your own store"
     )
 
 
@@ -62,7 +62,7 @@ def add_config(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--config",
         metavar="FILE",
-        help="TOML file with experiment and settings; flags beside it take precedence",
+        help="TOML file with an experiment and its settings; flags take precedence over it",
     )
 
 
@@ -73,13 +73,11 @@ def add_seeds(command: argparse.ArgumentParser) -> None:
 
 
 def add_preset(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--preset", default="quick", help="quick, gpu or paper (default: quick)")
+    command.add_argument("--preset", default="quick", help="which sizes: quick, gpu or paper (default: quick)")
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--model", metavar="MODULE:NAME", help="a model of your own: where the function that makes it is imported from"
-    )
+    command.add_argument("--model", metavar="MODULE:NAME", help="train a model of your own: the function that makes it")
 
 
 def add_shard(command: argparse.ArgumentParser, what: str) -> None:
@@ -87,7 +85,9 @@ def add_shard(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_fresh(command: argparse.ArgumentParser, when: str = "") -> None:
-    command.add_argument("--fresh", action="store_true", help=f"{when}run trials again that other code has made")
+    command.add_argument(
+        "--fresh", action="store_true", help=f"{when}run trials again that other versions of the code made"
+    )
 
 
 def add_jobs(command: argparse.ArgumentParser, what: str = "processes at a time") -> None:
@@ -97,7 +97,12 @@ def add_jobs(command: argparse.ArgumentParser, what: str = "processes at a time"
 def add_model_place(command: argparse.ArgumentParser) -> None:
     """Where a language model runs, and in which precision."""
     command.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: auto)")
-    command.add_argument("--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16"))
+    command.add_argument(
+        "--dtype",
+        default="auto",
+        choices=("auto", "float32", "bfloat16", "float16"),
+        help="precision of the weights (default: auto)",
+    )
 
 
 def add_questions(command: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from stairwise.words import plain
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("--yes", action="store_true", help="remove without asking")
 
 
 def act(options, fields) -> int:

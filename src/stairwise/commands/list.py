@@ -17,11 +17,11 @@ from stairwise.words import counted, plain
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("name", nargs="?", metavar="PAPER", help="the experiments and figures of this paper")
+    command.add_argument("name", nargs="?", metavar="PAPER", help="list the experiments and figures of this paper")
     command.add_argument(
-        "--claims", action="store_true", help="the claims of the paper, by the names that verify takes"
+        "--claims", action="store_true", help="list the claims of the paper, by the names that verify takes"
     )
-    command.add_argument("--find", metavar="TEXT", help="everything whose name or description has these words")
+    command.add_argument("--find", metavar="TEXT", help="list everything whose name or description has these words")
 
 
 def act(options, fields) -> int:
@@ -65,7 +65,7 @@ def papers_table(papers: Sequence[Manifest]) -> None:
     for command, about in (
         ("stairwise list PAPER", "its experiments and figures"),
         ("stairwise list PAPER --claims", "its claims, by the names that verify takes"),
-        ("stairwise list --find TEXT", "everything whose name or description has these words"),
+        ("stairwise list --find TEXT", "what has these words in its name or description"),
     ):
         console.print(Text(f"{command:32}{about}", style="dim"))
 
@@ -115,7 +115,7 @@ def found_table(papers: Sequence[Manifest], text: str) -> None:
     words = text.lower().split()
     if not words:
         raise ConfigError("find= must be some text, for example: stairwise list --find 'length generalisation'")
-    table = new_table("what", "name", "says", wrap=("says",))
+    table = new_table("name", "what", "says", wrap=("says",))
     rows = 0
     for paper in papers:
         for kind in ("experiments", "figures", "claims", "constructions", "tasks"):
@@ -124,7 +124,7 @@ def found_table(papers: Sequence[Manifest], text: str) -> None:
                 named = (*each.get("aliases", ()), *each.get("statement", ()))
                 searched = " ".join([name, says, latex.plain(says), *named, paper["title"]]).lower()
                 if all(word in searched for word in words):
-                    table.add_row(*cells([kind.removesuffix("s"), name, latex.plain(says)]))
+                    table.add_row(*cells([name, kind.removesuffix("s"), latex.plain(says)]))
                     rows += 1
     console = open_console()
     if rows:

@@ -10,7 +10,7 @@ from stairwise.skeleton.write import id_of, new_paper
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("name", metavar="NAME", help="name of its package, such as in_context_regression")
+    command.add_argument("name", metavar="NAME", help="name of the package, such as in_context_regression")
     command.add_argument("--into", metavar="FOLDER", help="folder of the project, new or empty (default: ./NAME)")
     command.add_argument("--title", help="title of the paper")
 

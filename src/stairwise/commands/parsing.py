@@ -7,6 +7,8 @@ then, with the target known, what was kept aside is held against the fields of i
 
 import argparse
 import difflib
+import shutil
+import textwrap
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,17 @@ from typing import NoReturn
 from stairwise.config import Config, ConfigError, Field, find_leaf, leaves, short
 
 HELP = ("-h", "--help")
+FEW = 12  # fields that can be read in one line
+
+
+class Wrapped(argparse.HelpFormatter):
+    """Fills paragraphs to the width of the terminal, and leaves lines that begin with two spaces as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(
+            line if line.startswith("  ") else textwrap.fill(line, width, break_on_hyphens=False)
+            for line in text.split("\n")
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -135,9 +148,12 @@ def _fields(command: Parser, configs: Mapping[str, Config] | None, kept: Mapping
 
 def unknown_flag(command: Parser, name: str, fields: Iterable[str] = ()) -> str:
     """One line for a flag that is neither the command's nor a field, with the nearest that is."""
+    fields = list(fields)
     near = _nearest(name, [*command.flags, *fields])
     hint = f"; did you mean --{near}?" if near else ""
     known = f"; fields: {', '.join(fields)}" if fields else ""
+    if near and len(fields) > FEW:
+        return f"unknown flag --{short(name)}{hint} (--help lists all)"
     return f"unknown flag --{short(name)}{hint} ({command.prog} --help{known})"
 
 
@@ -192,17 +208,19 @@ def print_help(command: Parser, called: ModuleType, words: list[str]) -> None:
     options = _leniently(command, words)
     configs = (called.configs_of(options) if _names_target(options) else None) or {}
     print(text)
+    width = shutil.get_terminal_size().columns - 2  # as argparse has it
     for target, config in list(configs.items())[:1]:
         print(f"fields of {target}:")
         for field in leaves(config):
-            print(_field_line(field))
+            print(_field_lines(field, width))
 
 
-def _field_line(field: Field) -> str:
-    kind = getattr(field.kind, "__name__", "list")
+def _field_lines(field: Field, width: int) -> str:
+    choices = field.metadata.get("choices")
+    kind = f"{{{','.join(choices)}}}" if choices else getattr(field.kind, "__name__", "list").upper()
+    kind = "VALUES" if isinstance(field.default, tuple) else kind
     default = ",".join(map(str, field.default)) or "none" if isinstance(field.default, tuple) else field.default
     limits = f", {field.range}" if field.range else ""
-    choices = f", one of {', '.join(field.metadata['choices'])}" if field.metadata.get("choices") else ""
-    return (
-        f"  --{field.path} {kind.upper()}\n      {field.metadata.get('help', '')} (default {default}{limits}{choices})"
-    )
+    said = f"{field.metadata.get('help', '')} (default: {default}{limits})"
+    filled = textwrap.fill(said, max(width, 40), initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return f"  --{field.path} {kind}\n{filled}"

@@ -18,16 +18,23 @@ LONGEST_CHECK = 86_400  # seconds
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("action", choices=("list", "add", "check"), metavar="list|add|check")
-    command.add_argument("target", nargs="?", metavar="PAPER[/EXPERIMENT]")
+    command.add_argument(
+        "action",
+        choices=("list", "add", "check"),
+        metavar="list|add|check",
+        help="list the published runs, add stored trials to them, or run one trial of each again and compare",
+    )
+    command.add_argument("target", nargs="?", metavar="PAPER[/EXPERIMENT]", help="only this paper or experiment")
     command.add_argument("--preset", default="gpu", help="the preset whose trials are published (default: gpu)")
     flags.add_seeds(command)
     command.add_argument("--note", default="", help="what a reader should know about this run")
-    command.add_argument("--arrays", default="first", help="of which trials: first (seed of every arm), all or none")
     command.add_argument(
-        "--seconds", type=float, default=60.0, help="check: how long one trial may take on this machine (default: 60)"
+        "--arrays", default="first", help="trials whose arrays are kept: first (seed of every arm), all or none"
     )
-    command.add_argument("--to", help="folder to publish in (default: that of the package, which --published reads)")
+    command.add_argument(
+        "--seconds", type=float, default=60.0, help="with check: give up a trial after this many seconds (default: 60)"
+    )
+    command.add_argument("--to", help="folder to add to (default: the folder of the package)")
 
 
 def configs_of(options) -> dict[str, Config] | None:

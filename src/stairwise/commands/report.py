@@ -13,8 +13,13 @@ from stairwise.report.site.build import build
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_published(command)
     command.add_argument("--out", default="report", help="folder to write to (default: report)")
-    command.add_argument("--open", action="store_true", help="open it in the browser")
-    command.add_argument("--serve", action="store_true", help="serve it to this machine's browsers until stopped")
+    command.add_argument(
+        "--docs", default="", metavar="PAGE", help="address of the documentation to link to, relative to the first page"
+    )
+    command.add_argument("--open", action="store_true", help="open the site in the browser")
+    command.add_argument(
+        "--serve", action="store_true", help="serve the site to browsers on this machine until stopped"
+    )
     command.add_argument(
         "--port", action=flags.Whole, default=8000, help="port of --serve; 0 = any free one (default: 8000)"
     )
@@ -36,7 +41,7 @@ def act(options, fields) -> int:
     serving = server(out, options.port) if options.serve else None
     if options.published:
         judge(store)
-    page = build(store, out, progress=for_terminal())
+    page = build(store, out, progress=for_terminal(), docs=options.docs)
     print(page, flush=True)
     where = page.resolve().as_uri() if serving is None else address(serving)
     if serving is not None:

@@ -12,6 +12,7 @@ from stairwise.lab import api, registry
 from stairwise.lab.contract.verdict import STATUSES
 from stairwise.lab.ledger.verify import LedgerRow, exit_status, verify
 from stairwise.lab.progress import for_terminal
+from stairwise.lab.store import provenance
 from stairwise.lab.store.store import Store
 from stairwise.lab.worker import in_worker
 from stairwise.report.site.build import build
@@ -19,10 +20,13 @@ from stairwise.report.site.folder import check_free
 from stairwise.words import counted
 
 LOOK_AT = ("fails", "not-reproduced")
+MOST_CHECKING = 4  # processes that share the claims; each takes up to two gigabytes
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--all", action="store_true", help="every quick preset and every claim of the minutes tier")
+    command.add_argument(
+        "--all", action="store_true", help="run every quick preset, and check the claims that take minutes too"
+    )
     command.add_argument("--out", default="report", help="folder to write to (default: report)")
 
 
@@ -53,9 +57,9 @@ def act(options, fields) -> int:
     second.end()
     print("== claims", flush=True)
     tier = "minutes" if everything else "instant"
-    rows = in_worker(
-        lambda stop: list(verify(tier=tier, run=everything, store=store, progress=for_terminal(), stop=stop))
-    )
+    jobs = min(provenance.machine()["cores"], MOST_CHECKING)
+    asked = {"tier": tier, "run": everything, "jobs": jobs, "store": store}
+    rows = in_worker(lambda stop: list(verify(**asked, progress=for_terminal(), stop=stop)))
     print_claims(rows)
     page = build(store, out, progress=for_terminal())
     print(f"\n{page} is the report; {time.monotonic() - began:.0f} s in all. Look first at")

@@ -28,10 +28,10 @@ MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("target", metavar="PAPER/EXPERIMENT")
+    command.add_argument("target", metavar="PAPER/EXPERIMENT", help="the experiment, such as selection/online")
     running.add_flags(command, "1 on a CPU, the preset's on a GPU")
     flags.add_model(command)
-    command.add_argument("--dry-run", action="store_true", help="say what would run, and stop")
+    command.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
 
 
 def configs_of(options) -> dict[str, Config]:

@@ -28,16 +28,18 @@ def add_flags(command: argparse.ArgumentParser, group: str) -> None:
     command.add_argument(
         "--live", action="store_true", help="open a page that shows curves and attention maps while it trains"
     )
-    command.add_argument("--no-open", action="store_true", help="with --live: print its address, open no browser")
+    command.add_argument(
+        "--no-open", action="store_true", help="with --live: print the address instead of opening a browser"
+    )
     command.add_argument(
         "--port", action=flags.Whole, metavar="N", help="with --live: port of the page (default: any free one)"
     )
     command.add_argument(
         "--log",
         metavar="|".join(log.KINDS),
-        help="write what is measured for TensorBoard, Weights & Biases (extra log), or as CSV, while it trains",
+        help="also write measurements for TensorBoard or Weights & Biases (extra log), or as CSV",
     )
-    command.add_argument("--log-to", metavar="FOLDER", help=f"with --log: where to (default: {log.FOLDER})")
+    command.add_argument("--log-to", metavar="FOLDER", help=f"with --log: folder to write to (default: {log.FOLDER})")
 
 
 def check(options) -> None:

@@ -26,21 +26,23 @@ from stairwise.words import device_of, duration, flat, moment, plain, seconds_of
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
     flags.add_published(command)
-    command.add_argument("name", nargs="?", metavar="PAPER[/EXPERIMENT]", help="only these")
-    command.add_argument("--trials", action="store_true", help="one line per trial instead of one per run")
+    command.add_argument("name", nargs="?", metavar="PAPER[/EXPERIMENT]", help="only runs of this paper or experiment")
+    command.add_argument("--trials", action="store_true", help="list trials instead of runs")
     command.add_argument("--preset", help="only runs of this preset")
     statuses = f"{', '.join(STATUSES[:-1])} or {STATUSES[-1]}"
-    command.add_argument("--status", help=f"only trials that ended so: {statuses}")
+    command.add_argument("--status", help=f"only trials with this status: {statuses}")
     command.add_argument(
-        "--where", nargs="+", action="extend", metavar="FIELD=VALUE", help="only trials with this config"
+        "--where", nargs="+", action="extend", metavar="FIELD=VALUE", help="only trials whose config has this value"
     )
-    command.add_argument("--since", metavar="DATE", help="only what was started on this day (UTC, 2026-11-15) or later")
+    command.add_argument(
+        "--since", metavar="DATE", help="only what was started on this day or later (UTC, such as 2026-11-15)"
+    )
     command.add_argument("--last", action=flags.Whole, metavar="N", help="only the N latest")
 
 
 def act(options, fields) -> int:
     store = Store.open(options.store, create=False).snapshot()
-    chosen = Filter.of(options.name, options.preset, options.status, options.where, options.since, options.last)
+    chosen = RunFilter.of(options.name, options.preset, options.status, options.where, options.since, options.last)
     trials = options.trials or chosen.of_trials
     if trials and chosen.preset is not None:
         raise ConfigError(f"preset={chosen.preset} selects runs; --trials, --status and --where select trials")
@@ -57,7 +59,7 @@ def act(options, fields) -> int:
 
 
 @dataclass(frozen=True)
-class Filter:
+class RunFilter:
     """Which runs, or which trials, are wanted."""
 
     name: str | None = None
@@ -68,7 +70,7 @@ class Filter:
     last: int | None = None
 
     @classmethod
-    def of(cls, name, preset=None, status=None, where=None, since=None, last=None) -> "Filter":
+    def of(cls, name, preset=None, status=None, where=None, since=None, last=None) -> "RunFilter":
         """From a command line's words."""
         if last is not None and last < 1:
             raise ConfigError(f"last={last} must be at least 1")
@@ -173,9 +175,9 @@ def _same(value: Any, text: str) -> bool:
 # --- what is printed --------------------------------------------------------------------------------------------------
 
 
-def runs_listing(store: Store, chosen: Filter | str | None = None, *, trials: bool = False) -> list[dict[str, Any]]:
+def runs_listing(store: Store, chosen: RunFilter | str | None = None, *, trials: bool = False) -> list[dict[str, Any]]:
     """The stored runs, or the trials, of a paper, of an experiment or of all; oldest run first."""
-    chosen = chosen if isinstance(chosen, Filter) else Filter(chosen)
+    chosen = chosen if isinstance(chosen, RunFilter) else RunFilter(chosen)
     if trials:
         records = chosen.trials(store)
         return [trial_line(record) | {"varied": own} for record, own in zip(records, varied(records), strict=True)]
@@ -196,9 +198,9 @@ def varied(records: Sequence[StoredTrial]) -> list[dict[str, Any]]:
     ]
 
 
-def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
+def runs_table(store: Store, wanted: RunFilter | str | None = None) -> None:
     """What commands have run, oldest first."""
-    chosen = wanted if isinstance(wanted, Filter) else Filter(wanted)
+    chosen = wanted if isinstance(wanted, RunFilter) else RunFilter(wanted)
     rows = runs_listing(store, chosen)
     table = new_table(
         "run", "experiment", "preset", "trials", "started (UTC)", "took", "command",
@@ -216,9 +218,9 @@ def runs_table(store: Store, wanted: Filter | str | None = None) -> None:
     _name_damaged(store)
 
 
-def trials_table(store: Store, wanted: Filter | str | None = None) -> None:
+def trials_table(store: Store, wanted: RunFilter | str | None = None) -> None:
     """What is stored, one line per trial, with the fields that vary among those of its experiment."""
-    chosen = wanted if isinstance(wanted, Filter) else Filter(wanted)
+    chosen = wanted if isinstance(wanted, RunFilter) else RunFilter(wanted)
     records = chosen.trials(store)
     columns = ("trial", "experiment", "arm", "seed", "status", "took", "device", "fields that vary")
     rows = [
@@ -260,6 +262,6 @@ def _name_damaged(store: Store) -> None:
         console.print(Text(plain(f"damaged, skipped: {path.relative_to(store.root)}: {why}")))
 
 
-def _of(chosen: Filter) -> str:
-    kind = " of this kind" if chosen != Filter(chosen.name) else ""
+def _of(chosen: RunFilter) -> str:
+    kind = " of this kind" if chosen != RunFilter(chosen.name) else ""
     return f"{kind} of {chosen.name}" if chosen.name else kind

@@ -22,7 +22,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--config", action="store_true", help="print the settings of a run as TOML, for stairwise run --config FILE"
     )
-    command.add_argument("id", metavar="ID", help="a run id or a trial digest, or the beginning of one")
+    command.add_argument("id", metavar="ID", help="the id of a run or the digest of a trial, or its beginning")
 
 
 def act(options, fields) -> int:

@@ -26,23 +26,25 @@ MOST_NAMES = 12
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("target", metavar="PAPER/EXPERIMENT")
+    command.add_argument("target", metavar="PAPER/EXPERIMENT", help="the experiment, such as selection/online")
     command.add_argument(
         "--grid", nargs="+", action="extend", metavar="FIELD=VALUES",
         help="values of a field: 0.1,0.3 or first:last:step, first:last:xFACTOR, first:last:logCOUNT",
     )  # fmt: skip
     running.add_flags(command, "from preset and device")
-    command.add_argument("--best", metavar="METRIC", help="what the best is best at: METRIC or max:METRIC")
-    command.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    command.add_argument(
+        "--best", metavar="METRIC", help="metric that ranks trials: smallest first, or max:METRIC for largest first"
+    )
+    command.add_argument("--retry-failed", action="store_true", help="run trials again that failed before")
     command.add_argument("--cluster", help="local:N, tcp://HOST:PORT, tls://HOST:PORT or slurm (default: this process)")
     command.add_argument("--cluster-config", metavar="FILE", help="TOML file with the options of --cluster slurm")
     command.add_argument(
         "--cluster-timeout",
         action=flags.Decimal,
-        help="seconds to wait for a scheduler (10) and for workers (for ever)",
+        help="seconds to wait for the scheduler (default: 10) and for workers (default: no limit)",
     )
     command.add_argument("--writer", default="workers", help="who writes to the store: workers (default) or client")
-    command.add_argument("--dry-run", action="store_true", help="show the plan, and stop")
+    command.add_argument("--dry-run", action="store_true", help="show the plan, and run nothing")
 
 
 def configs_of(options) -> dict[str, Config]:

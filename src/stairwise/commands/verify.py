@@ -10,20 +10,22 @@ from rich.text import Text
 
 from stairwise.commands import flags
 from stairwise.commands.where import links
-from stairwise.config import Config, ConfigError
+from stairwise.config import Config
 from stairwise.lab import registry
 from stairwise.lab.contract import latex
 from stairwise.lab.contract.claims import Claim
-from stairwise.lab.contract.experiment import check_seed
 from stairwise.lab.contract.manifest import TIERS, check_name
 from stairwise.lab.contract.verdict import STATUSES
-from stairwise.lab.ledger.verify import LedgerRow, base_of, exit_status, unchecked, verify
+from stairwise.lab.ledger.asked import VerifyRequest, base_of
+from stairwise.lab.ledger.verify import LedgerRow, exit_status, perform_verify, preview_verify, unchecked
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.store.store import Store
 from stairwise.lab.worker import in_worker
 from stairwise.terminal import cells, heading, new_table, open_console, print_json, print_rows
 from stairwise.words import counted, margin, number, plain, required
 
+FEW = 3  # claims that are told in full, however narrow the terminal
+INDENT = 4
 STYLES = {
     "fails": "bold white on red",
     "not-reproduced": "bold yellow",
@@ -40,21 +42,28 @@ STYLES = {
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
     flags.add_published(command)
-    command.add_argument("targets", nargs="*", metavar="PAPER[/CLAIM]", help="also as a pattern: 'lego/thm4.1*'")
-    command.add_argument("--tier", default="instant", help=f"run claims up to this tier: {', '.join(TIERS)}")
+    command.add_argument(
+        "targets",
+        nargs="*",
+        metavar="PAPER[/CLAIM]",
+        help="papers or claims, also as a pattern: 'lego/thm4.1*' (default: all)",
+    )
+    command.add_argument(
+        "--tier",
+        default="instant",
+        help=f"check claims that take up to this long: {', '.join(TIERS)} (default: instant)",
+    )
     command.add_argument("--run", action="store_true", help="run the trials that empirical claims need")
     command.add_argument(
         "--fresh", action="store_true",
-        help="check again what has a verdict; with --run, run trials again that other code has made",
+        help="check again what has a verdict; with --run, run trials again that other versions of the code made",
     )  # fmt: skip
-    command.add_argument("--seed", action=flags.Whole, default=0, help="first seed of the checks' random draws")
-    command.add_argument(
-        "--seeds", action=flags.Whole, metavar="N", help="how many seeds (default: as many as a claim says)"
-    )
+    command.add_argument("--seed", action=flags.Whole, default=0, help="first seed of the random draws (default: 0)")
+    command.add_argument("--seeds", action=flags.Whole, metavar="N", help="how many seeds (default: the claim's)")
     flags.add_jobs(command, "processes that share the checks")
     flags.add_shard(command, "checks")
-    command.add_argument("--dry-run", action="store_true", help="check the request, and stop")
-    command.add_argument("--details", action="store_true", help="print each verdict's table")
+    command.add_argument("--dry-run", action="store_true", help="list what would be checked, and check nothing")
+    command.add_argument("--details", action="store_true", help="print the table behind each verdict")
     flags.add_preset(command)
 
 
@@ -66,53 +75,34 @@ def configs_of(options) -> dict[str, Config]:
 def act(options, fields) -> int:
     for target in options.targets:
         check_name(target, "claims")
-    check_seed(options.seed)
-    presets = {
-        name: None for paper in registry.manifests() for each in paper["experiments"] for name in each["presets"]
-    }
-    if options.preset not in presets:
-        raise ConfigError(f"preset={options.preset} must be one of {', '.join(presets)}")
-    asked = {"tier": options.tier, "preset": options.preset, "seeds": options.seeds}
-    only = {"empirical": options.published}
-    # bad input is refused here, before the store is made
-    chosen = {"jobs": options.jobs, "shard": options.shard}
-    planned = list(verify(options.targets, fields, **asked, **only, **chosen, plan_only=True))
-    if options.dry_run and options.json:
-        print_json([row.as_dict() for row in planned])
-        return 0
+    asked = {name: getattr(options, name) for name in ("tier", "preset", "seed", "seeds", "jobs", "shard")}
+    request = VerifyRequest.of(options.targets, fields, **asked, empirical=options.published)
     if options.dry_run:
-        claims_table(list({row.claim.name: row.claim for row in planned}.values()))
-        for row in planned:
-            if row.verdict.note:
-                print(f"{row.claim.name}: {row.verdict.note}")
-        print(f"{len(planned)} checks, none of which was run")
-        return 0
+        return dry_run(preview_verify(request), options.json)
     store = Store.open(options.store)
-    rows = in_worker(
-        lambda stop: list(
-            verify(
-                options.targets,
-                fields,
-                **asked,
-                **only,
-                **chosen,
-                run=options.run,
-                fresh=options.fresh,
-                seed=options.seed,
-                store=store,
-                progress=for_terminal(),
-                stop=stop,
-            )
-        )
-    )
+    chosen = {"run": options.run, "fresh": options.fresh, "store": store, "progress": for_terminal()}
+    rows = in_worker(lambda stop: list(perform_verify(request, **chosen, stop=stop)))
     if options.json:
         print_json([row.as_dict() for row in rows])
     else:
         ledger_table(rows, details=options.details)
         if options.shard is not None:
-            left = unchecked(options.targets, fields, **asked, seed=options.seed, store=store)
+            left = unchecked(request, store)
             print(f"shard {options.shard}: {left} checks of the whole request have no verdict in this store yet")
     return exit_status(rows)
+
+
+def dry_run(planned: Sequence[LedgerRow], as_json: bool) -> int:
+    """The claims that would be checked, and why some of them would not."""
+    if as_json:
+        print_json([row.as_dict() for row in planned])
+        return 0
+    claims_table(list({row.claim.name: row.claim for row in planned}.values()))
+    for row in planned:
+        if row.verdict.note:
+            print(f"{row.claim.name}: {row.verdict.note}")
+    print(f"{len(planned)} checks, none of which was run")
+    return 0
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------
@@ -137,7 +127,7 @@ def ledger_table(rows: Sequence[LedgerRow], details: bool = False) -> None:
     single = [group[0] for group in claims.values() if len(group) == 1]
     shared = _shared_notes(single)
     for row in single:
-        _two_lines(console, row, shared)
+        _two_lines(console, row, shared, whole=len(single) <= FEW)
     for group in claims.values():
         if len(group) > 1:
             _margins(console, group)
@@ -160,11 +150,18 @@ def _shared_notes(rows: Sequence[LedgerRow]) -> dict[str, int]:
     return {note: notes.count(note) for note in dict.fromkeys(notes) if notes.count(note) > 1}
 
 
-def _two_lines(console: Console, row: LedgerRow, shared: Mapping[str, int]) -> None:
-    """What was found, and what the claim says, each cut to one line of a terminal; a failure also says why."""
+def _two_lines(console: Console, row: LedgerRow, shared: Mapping[str, int], whole: bool) -> None:
+    """What was found, and what the claim says, in full or each cut to one line; a failure also says why."""
     first = _status(row) + Text(f"  {row.claim.name}", style="bold") + Text(f"  {'  '.join(_found(row, shared))}")
-    _one_line(console, first)
-    _one_line(console, Text(f"    {_statement(row.claim)}"))
+    second = Text(f"    {_statement(row.claim)}")
+    for line in (first, second):
+        if whole and line.cell_len > console.width:
+            pieces = line.wrap(console, console.width - INDENT)
+            console.print(pieces[0])
+            for piece in pieces[1:]:
+                console.print(Padding.indent(piece, INDENT))
+        else:
+            _one_line(console, line)
     if row.verdict.status == "fails" and row.verdict.note:
         console.print(Padding.indent(Text(plain(row.verdict.note), style="red"), 4))
 

@@ -20,8 +20,10 @@ SHOWN = ("statement", "says", "kind", "strength", "corrected", "corrects", "argu
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
-    command.add_argument("paper", metavar="PAPER")
-    command.add_argument("statement", metavar="STATEMENT", nargs="+", help='such as "Lemma E.15", lemE15 or "eq. 7"')
+    command.add_argument("paper", metavar="PAPER", help="the paper, such as selection")
+    command.add_argument(
+        "statement", metavar="STATEMENT", nargs="+", help='the statement, such as "Lemma E.15", lemE15 or "eq. 7"'
+    )
 
 
 def act(options, fields) -> int:

@@ -11,23 +11,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from stairwise.config import Config, ConfigError, find_leaf, named
+from stairwise.config import Config, ConfigError, find_leaf, named, one_line
 from stairwise.lab import own, registry
 from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.experiment import Experiment, Figure, Trial
 from stairwise.lab.contract.plots import house_style
 from stairwise.lab.contract.verdict import Verdict
-from stairwise.lab.ledger.falsify import LIMIT, Falsification
-from stairwise.lab.ledger.verify import LedgerRow, checked
+from stairwise.lab.ledger.checking import checked
+from stairwise.lab.ledger.falsify import LIMIT
+from stairwise.lab.ledger.searching.findings import Falsification
+from stairwise.lab.ledger.verify import LedgerRow
 from stairwise.lab.ledger.verify import verify as verify_rows
 from stairwise.lab.progress import Silent
 from stairwise.lab.run import stale
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
+from stairwise.lab.run.plan import once
 from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.sharing import Shard
 from stairwise.lab.store.entries import is_result
-from stairwise.lab.store.files import explained, replace_file
+from stairwise.lab.store.files import StoreError, explained, replace_file
 from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
@@ -133,7 +136,7 @@ def tables(records: Sequence[StoredTrial]):
 
 
 def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
-    """Draw a figure from records, in the house style; where some are missing, it says so in its corner."""
+    """Draw a figure from records, in the house style; where it shows only some of them, it says so in its corner."""
     found = f"{len(records)} of {len(records) + missing} trials"
     with house_style():
         try:
@@ -141,15 +144,31 @@ def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
         except Exception as error:  # the drawing may need an arm that is not there
             if missing:
                 raise ConfigError(f"{figure.id} cannot be drawn from {found} yet: {error}") from error
+            if isinstance(error, StoreError) and any("published" in record.run for record in records):
+                return _draw_from_arrays(figure, records)
             arms = list(dict.fromkeys(record.arm for record in records))
             if figure.paper not in registry.modules() or not registry.experiment(figure).lacks_arms(arms):
                 raise
             said = f"it shows arms that have been changed into {'; '.join(arms)}"
             raise ConfigError(f"{figure.id} cannot be drawn: {said} ({type(error).__name__}: {error})") from error
         if missing:
-            words = f"{found}; the others have not been run"
-            drawn.legend([], [], title=words, title_fontsize=6, loc="outside lower right")
+            _in_corner(drawn, f"{found}; the others have not been run")
         return drawn
+
+
+def _draw_from_arrays(figure: Figure, records: Sequence[StoredTrial]):
+    """Draw from the trials whose arrays are published: often one seed per arm."""
+    whole = [record for record in records if record.arrays()]
+    if not whole or len(whole) == len(records):
+        command = f"stairwise figure {figure.paper}/{figure.id} --run"
+        raise ConfigError(f"{figure.id} reads arrays that are not published ({command} makes them)")
+    drawn = figure.draw(whole)
+    _in_corner(drawn, f"{len(whole)} of {len(records)} trials; the others are published without their arrays")
+    return drawn
+
+
+def _in_corner(drawn: Any, words: str) -> None:
+    drawn.legend([], [], title=words, title_fontsize=6, loc="outside lower right")
 
 
 def save_figure(figure: Any, path: Path) -> None:
@@ -167,10 +186,21 @@ def figure_bytes(figure: Any, suffix: str) -> bytes:
     buffer = io.BytesIO()
     try:
         with house_style():
+            _make_printable(figure)
             figure.savefig(buffer, format=suffix[1:], metadata=stamps.get(suffix))
     finally:
         plt.close(figure)
     return buffer.getvalue()
+
+
+def _make_printable(figure: Any) -> None:
+    """Take control codes out of a figure's words: no font has them, and no reader of SVG takes them."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        lines = text.get_text().split("\n")
+        if not all(map(str.isprintable, lines)):
+            text.set_text("\n".join(map(one_line, lines)))
 
 
 def seed_list(seeds: int | Sequence[int] | None) -> Sequence[int] | None:
@@ -231,7 +261,6 @@ def perform(
         scratch = tempfile.TemporaryDirectory(prefix="stairwise-")
         store = Store.open(scratch.name)
     store = store if isinstance(store, Store) else Store.open(store)
-    settled = stale.made_now(store) if fresh else store.has
     record = {
         "experiment": experiment.name,
         "preset": request.preset,
@@ -245,6 +274,7 @@ def perform(
         return is_result(found) and not (fresh and stale.is_stale(found, experiment))
 
     def work(stop):
+        settled = once(stale.made_now(store) if fresh else store.has, there)
         common = {"settled": settled, "progress": progress, "stop": stop, **options}
         return execute(trials, store, preset_group=request.preset_group, width=request.group, **common)
 

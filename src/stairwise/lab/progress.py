@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ class Lines(Silent):
         self.say(f"{label}: {status}")
 
     def note(self, text: str) -> None:
-        self.aside = f"  |  {text}"
+        self.aside = f"  |  {text}" if text else ""
 
     def warn(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -83,55 +84,95 @@ class Lines(Silent):
 
 
 class TerminalBars(Silent):
-    """For terminals: a bar over all items, one over the current item's ticks; rate, time left and live metric."""
+    """For terminals: a bar over all items, one over the current item's ticks, and a line of what is going on.
 
-    def __init__(self):
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    Bars, counts and times left keep their places on a terminal of 80 columns: names are shortened, and what may be long
+    (the live metric, the best so far) has the line below for itself.
+    """
 
-        self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}", markup=False),
-            TextColumn("{task.fields[aside]}", markup=False),
-            console=Console(stderr=True),
+    def __init__(self, console: Any = None):
+        from rich.console import Console, Group
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.table import Column
+        from rich.text import Text
+
+        fixed = partial(Column, no_wrap=True)
+        display = self
+
+        class Bars(Progress):
+            def get_renderables(self):
+                below = Text(display.below(), no_wrap=True, overflow="ellipsis", style="dim")
+                yield Group(self.make_tasks_table(self.tasks), *([below] if below.plain else []))
+
+        self.doing = self.metric = self.aside = self.current = ""
+        self.bars = Bars(
+            TextColumn("{task.description}", markup=False, table_column=fixed()),
+            BarColumn(bar_width=18, table_column=fixed(min_width=18)),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}", table_column=fixed(justify="right")),
+            TextColumn("left", table_column=fixed()),
+            TimeRemainingColumn(table_column=fixed()),
+            TextColumn("{task.fields[rate]}", markup=False, table_column=fixed()),
+            console=console or Console(stderr=True),
             transient=True,
         )
-        self.current = ""
+
+    def below(self) -> str:
+        return "  ".join(filter(None, (self.doing, self.metric.strip(), self.aside)))
+
+    def called(self, name: str) -> str:
+        """A name that leaves room for the rest."""
+        most = max(12, self.bars.console.width - 54)
+        return name if len(name) <= most else f"{name[: most - 1]}…"
 
     def begin(self, what: str, total: int, done: int) -> None:
-        self.items = self.bars.add_task(what, total=total, completed=done, note="", rate="", aside="")
-        self.item = self.bars.add_task("", total=1, visible=False, note="", rate="", aside="")
+        self.items = self.bars.add_task(self.called(what), total=total, completed=done, rate="")
+        self.item = self.bars.add_task("", total=1, visible=False, rate="")
         self.bars.start()
 
     def status(self, text: str) -> None:
-        self.bars.update(self.items, note=text)
+        self.doing = text
 
     def ticks(self, label: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
+        self.doing = ""
         if label != self.current:
-            self.bars.reset(self.item, total=max_ticks, completed=tick, visible=True, description=label)
-            self.bars.update(self.items, note="")
+            description = self.called(label)
+            self.bars.reset(self.item, total=max_ticks, completed=tick, visible=True, description=description)
             self.current = label
         speed = self.bars.tasks[1].speed
-        rate = f"{speed:,.0f}/s" if speed else ""
-        self.bars.update(self.item, completed=tick, note=first_metric(metrics), rate=rate)
+        self.metric = first_metric(metrics)
+        self.bars.update(self.item, completed=tick, rate=f"{speed:,.0f}/s" if speed else "")
 
     def finished(self, label: str, status: str) -> None:
         self.bars.advance(self.items)
 
     def note(self, text: str) -> None:
-        self.bars.update(self.items, aside=text)
+        self.aside = text
 
     def warn(self, text: str) -> None:
         self.bars.console.print(text, markup=False, highlight=False)
 
     def end(self) -> None:
         self.bars.stop()
+
+
+class Within(Silent):
+    """The trials of one item of another display: what they do is shown there, and how many are done beside it."""
+
+    def __init__(self, display: Silent):
+        self.display, self.total, self.done = display, 0, 0
+        for name in ("status", "ticks", "measured", "warn"):
+            setattr(self, name, getattr(display, name))
+
+    def begin(self, what: str, total: int, done: int) -> None:
+        self.total, self.done = total, done
+        self.display.note(f"trials {done}/{total}")
+
+    def finished(self, label: str, status: str) -> None:
+        self.done += 1
+        self.display.note(f"trials {self.done}/{self.total}")
+
+    def end(self) -> None:
+        self.display.note("")
 
 
 class TwoDisplays(Silent):

@@ -96,7 +96,8 @@ def _module(id: str) -> str:
 def _split(name: str, what: str) -> tuple[Paper, str]:
     owner, _, rest = name.partition("/")
     if not rest:
-        raise ConfigError(f"{name} must be written as PAPER/{what}, for example {_example(what)}")
+        listed = f"stairwise list {name}" if name in modules() else "stairwise list"
+        raise ConfigError(f"{name} must be written as PAPER/{what}, for example {_example(what)} ({listed})")
     manifest.check_name(name, *KINDS[what])
     return paper(owner), rest
 

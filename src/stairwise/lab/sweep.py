@@ -2,9 +2,9 @@
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stairwise.config import ConfigError, named
 from stairwise.lab import registry
@@ -16,7 +16,7 @@ from stairwise.lab.run import grid as grids
 from stairwise.lab.run.board import BAD, Aim, Board, settings
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
-from stairwise.lab.run.plan import tally
+from stairwise.lab.run.plan import once, tally
 from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.stale import is_stale
 from stairwise.lab.store.entries import is_result
@@ -25,6 +25,14 @@ from stairwise.lab.store.trial import FAILED, StoredTrial
 from stairwise.lab.worker import in_worker
 
 WRITERS = ("workers", "client")
+
+
+class LookedUp(NamedTuple):
+    """What the store has of a request: the trials that are to run, those that stay, and digests of those to replace."""
+
+    left: list[Trial]
+    there: dict[str, StoredTrial]
+    retried: set[str]
 
 
 @dataclass(frozen=True)
@@ -58,17 +66,18 @@ class SweepRequest(RunRequest):
         told = as_toml(experiment.name, preset, experiment.seeds(preset, seed_list(seeds)), config, changes, grid=shown)
         return cls(experiment, preset, {**changes, **grid}, trials, asked, part, group, axes=axes, settings=told)
 
-    def left(self, store: Store, retry_failed: bool, fresh: bool = False) -> tuple[list[Trial], int]:
-        """The trials that are to run, and how many of the others are recorded as failed."""
-        left, failed = [], 0
+    def look(self, store: Store, retry_failed: bool, fresh: bool = False) -> "LookedUp":
+        """Each trial of the store, opened once: what is there and stays, and what is to run."""
+        left, there, retried = [], {}, set()
         for trial in self.trials:
             found = store.peek(trial)
             bad = found is not None and found.status == FAILED
             if found is None or (retry_failed and bad) or (fresh and is_stale(found, self.experiment)):
                 left.append(trial)
+                retried |= {trial.digest} if found is not None else set()
             else:
-                failed += bad
-        return left, failed
+                there[trial.digest] = found
+        return LookedUp(left, there, retried)
 
 
 @dataclass(frozen=True)
@@ -168,8 +177,9 @@ def perform_sweep(
         raise ConfigError(f"writer={writer} must be one of {', '.join(WRITERS)}")
     board = Board(progress or Silent(), request.axes, aim)
 
-    def run(left: Sequence[Trial], opened: Store, stop: threading.Event) -> tuple[int, int]:
-        common = {"settled": _settled(opened, left, fresh), "progress": board, "stop": stop, **options}
+    def run(looked: LookedUp, opened: Store, stop: threading.Event) -> tuple[int, int]:
+        settled = once(_settled(opened, looked.retried, fresh), looked.there)
+        common = {"settled": settled, "progress": board, "stop": stop, **options}
         if remote is not None:
             return remote.execute(request.trials, opened, writer, request.preset_group, request.group, **common)
         from stairwise.lab.run.estimate import widths
@@ -180,35 +190,37 @@ def perform_sweep(
     def work(stop: threading.Event) -> Sweep:
         if remote is not None:
             reader = store if isinstance(store, Store) else Store.open(store, create=False)
-            count = lambda: len(request.left(reader, retry_failed, fresh)[0])  # noqa: E731
+            count = lambda: len(request.look(reader, retry_failed, fresh).left)  # noqa: E731
             remote.connect(request.experiment, stop, board, count)  # before anything is written
         try:
             opened = store if isinstance(store, Store) else Store.open(store)
-            left, _ = request.left(opened, retry_failed, fresh)
+            looked = request.look(opened, retry_failed, fresh)
             ran = (0, 0)
             entry = _entry(request, command)
-            if left or opened.unfinished(entry):
+            if looked.left or opened.unfinished(entry):
                 with opened.recorded(entry):
-                    if left:
-                        ran = run(left, opened, stop)
+                    if looked.left:
+                        ran = run(looked, opened, stop)
                 opened.index().refresh()
         finally:
             if remote is not None:
                 remote.close()
         waiting = count_left(request.asked, request.trials, lambda trial: opened.peek(trial) is not None)
         share = Share(*ran, request.shard, len(request.asked), waiting)
-        records = [opened.read(trial) for trial in request.trials]
+        there = looked.there
+        records = [
+            there[trial.digest].of(trial) if trial.digest in there else opened.read(trial) for trial in request.trials
+        ]
         return Sweep(request.experiment, records, share=share, axes=request.axes, aim=aim)
 
     return in_worker(work)
 
 
-def _settled(store: Store, left: Sequence[Trial], fresh: bool):
+def _settled(store: Store, retried: Set[str], fresh: bool):
     """Whether a trial need not run: it has a record, or, where its failure is to be retried, a result.
 
     With `fresh` the present code must have made it; a trial that has been run once and failed is not run again.
     """
-    retried = {trial.digest for trial in left if store.peek(trial) is not None}
 
     def settled(trial: Trial) -> bool:
         found = store.peek(trial)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from stairwise.lab.contract.axes import StepAxis, stage_axes
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.board import Aim
@@ -73,6 +74,7 @@ class TrialRow:
     taken: int = 0
     arrays: int = 0
     outcome: Outcome | None = None  # while it trains
+    axes: Mapping[str, StepAxis] = field(default_factory=dict)  # of its stages
 
     def as_dict(self) -> dict[str, Any]:
         """For the page."""
@@ -85,6 +87,7 @@ class TrialRow:
             "message": plain(self.message),
             "final": None if self.final is None else [plain(self.final[0]), short(self.final[1])],
             "arrays": self.arrays,
+            "axes": {plain(stage): list(axis) for stage, axis in self.axes.items()},
         }
 
 
@@ -123,6 +126,7 @@ class Feed(Silent):
         self.rows: dict[str, TrialRow] = {}  # by digest, in the order they came
         self.series: OrderedDict[Key, Series] = OrderedDict()  # the latest change last
         self.gone: list[int] = []
+        self.axes: dict[str, Mapping[str, StepAxis]] = {}  # by program
 
     # --- what the run says: called by the thread that trains ---------------------------------------------------------
 
@@ -225,7 +229,8 @@ class Feed(Silent):
         if row is None:
             own = trial.experiment.name == self.about["experiment"]  # else one that others start from
             label = plain(self.call(trial) if own else f"{trial.experiment.name} {trial.arm}".strip())
-            row = self.rows[trial.digest] = TrialRow(next(self.ids), trial, label, self.version)
+            axes = self.axes.setdefault(trial.program_key, stage_axes(trial.experiment, trial.config))
+            row = self.rows[trial.digest] = TrialRow(next(self.ids), trial, label, self.version, axes=axes)
             if len(self.rows) > TRIALS:
                 self._forget(next((each for each in self.rows.values() if each.status != RUNNING), row))
         return row

@@ -6,12 +6,14 @@ where a paper has none, the snapshots are shown as they are.
 
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from stairwise.lab.contract.axes import StepAxis, stage_axes
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.contract.microscope import Map, MapAxis, Microscope, frames_of, snapshot_ticks
 from stairwise.lab.store.files import StoreError
@@ -65,10 +67,10 @@ def seen_of(trial: Trial, record: Any) -> Microscope | None:
             seen = trial.experiment.microscope(record)
             if seen is not None:
                 return seen
-    return snapshots(record)
+    return snapshots(record, stage_axes(trial.experiment, trial.config))
 
 
-def snapshots(record: Any) -> Microscope | None:
+def snapshots(record: Any, axes: Mapping[str, StepAxis]) -> Microscope | None:
     """The snapshots of the latest stage as they are: vectors as one row, arrays with three axes as several maps."""
     names = dict.fromkeys(name.rpartition("@")[0] for name in record.arrays() if "@" in name)
     ticks = {name: snapshot_ticks(record, name) for name in names}
@@ -83,8 +85,10 @@ def snapshots(record: Any) -> Microscope | None:
         if found == longest and name.startswith(f"{stage}/")
         for made in _maps(name.partition("/")[2], frames_of(record, name))
     ]
-    labels = [f"tick {tick:,}" for tick in longest]
-    return Microscope("Arrays as the trial keeps them while it trains.", "training tick", longest, labels, maps)
+    places = axes.get(stage, StepAxis("steps")).places(np.array(longest)).tolist()
+    over = axes.get(stage, StepAxis("steps")).title
+    labels = [f"{over} {place:,.10g}" for place in places]
+    return Microscope("Arrays as the trial keeps them while it trains.", over, places, labels, maps)
 
 
 def _maps(name: str, frames: list[np.ndarray]) -> list[Map]:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stairwise.lab.contract import manifest
 from stairwise.lab.contract.claims import Claim
-from stairwise.lab.contract.verdict import Verdict
+from stairwise.lab.contract.verdict import DECIDING, Verdict
 from stairwise.words import flat, is_number, plain
 
 # for those who do not see the colours
@@ -54,6 +55,7 @@ class Entry:
     stored: Stored | None = None
     elsewhere: tuple[Stored, ...] = ()
     other_code: bool = False
+    known: bool = False  # the status is the one that the package's own tests find; this store has no verdict
 
     @property
     def columns(self) -> list[str]:
@@ -97,5 +99,7 @@ def entry(claim: Claim, stored: Sequence[Stored], installed: frozenset[str]) -> 
     own = newest.pop(only, None)
     elsewhere = tuple(newest[sizes] for sizes in sorted(newest))
     if own is None:
-        return Entry(claim, Verdict("skipped"), elsewhere=elsewhere)
+        statuses = set(manifest.expected(claim.name).values())
+        status = next((each for each in DECIDING if each in statuses), "skipped")
+        return Entry(claim, Verdict(status), elsewhere=elsewhere, known=bool(statuses))
     return Entry(claim, own.verdict, own, elsewhere, other_code=bool(installed) and not own.sources <= installed)

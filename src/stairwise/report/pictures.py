@@ -3,6 +3,7 @@
 import dataclasses
 import multiprocessing
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -10,13 +11,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from stairwise.config import ConfigError
 from stairwise.lab import api
 from stairwise.lab.contract.experiment import Figure
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.lab.worker import leave_with_the_caller, unheard_by_children
 from stairwise.words import plain
 
-SVG_BYTES = 500_000
+SVG_BYTES = 800_000  # a larger figure is a PNG, which has no form for dark pages
 FIGURES_A_PROCESS = 3  # fewer are not worth starting one
 PIXELS_PER_INCH = 130  # a column-wide figure is then comfortable to read on a screen
 
@@ -96,8 +98,26 @@ def _drawn(figure: Figure, records: tuple[StoredTrial, ...]) -> Picture:
     return Picture(api.figure_bytes(drawing, ".png"), ".png", width, height)
 
 
+GREY = re.compile(rb"#([0-9a-f]{2})\1\1\b")
+DARKEST, LIGHTEST = 0x15, 0xE6  # of greys on a dark page
+
+
+def darkened(svg: bytes) -> bytes:
+    """A figure for a dark page: greys change places, colours and embedded maps stay; black is what has no colour.
+
+    >>> darkened(b'<svg version="1.1"><path style="fill: #ffffff"/></svg>')
+    b'<svg fill="#e6e6e6" version="1.1"><path style="fill: #151515"/></svg>'
+    """
+
+    def turned(found: re.Match[bytes]) -> bytes:
+        level = DARKEST + (255 - int(found[1], 16)) * (LIGHTEST - DARKEST) // 255
+        return b"#" + b"%02x" % level * 3
+
+    return GREY.sub(turned, svg).replace(b"<svg ", b'<svg fill="#%02x%02x%02x" ' % ((LIGHTEST,) * 3), 1)
+
+
 def _well_formed(svg: bytes) -> bool:
-    """A control code in a label is a letter to Matplotlib and an error to every reader of XML."""
+    """Whether readers of XML take it; what a drawing writes past its texts is not known."""
     try:
         ElementTree.fromstring(svg)
     except ElementTree.ParseError:
@@ -106,4 +126,6 @@ def _well_formed(svg: bytes) -> bool:
 
 
 def message(error: Exception) -> str:
-    return plain(f"{type(error).__name__}: {error}")[:500]
+    """What went wrong; an error that is a sentence for users goes without its class."""
+    said = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+    return plain(said)[:500]

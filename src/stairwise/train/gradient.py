@@ -226,6 +226,7 @@ def gradient_training(
         snapshot_at=snapshot_at,
         done=None if until is None or (isinstance(until, Reached) and not until.stop) else done,
         finish=kept,
+        per_tick=steps_per_tick / micro_batches,
     )
 
 

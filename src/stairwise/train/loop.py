@@ -75,6 +75,9 @@ class Hooks:
     def progress(self, stage: str, tick: int, max_ticks: int, metrics: Mapping[str, float]) -> None:
         """A chunk has ended; `metrics` are the latest ones of the group's first running member."""
 
+    def measuring(self, stage: str) -> None:
+        """The ticks rest while the group is measured."""
+
     def measured(self, outcomes: Sequence[Outcome]) -> None:
         """The group has been looked at; `outcomes` is what each member has left so far: to be read, not changed."""
 
@@ -334,6 +337,7 @@ class _Group:
         stage = compiled.stage
         ended = np.asarray(loop.ended).reshape(-1)
         ticks = np.where(ended >= 0, ended, t).astype(np.int32)
+        self.hooks.measuring(stage.name)
         metrics, lost = jax.device_get(compiled.measure(self.trial, loop.state, self.device(ticks)))
         lost = np.asarray(lost).reshape(-1)
         looked_at = self.running.copy()

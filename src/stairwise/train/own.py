@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from stairwise.config import ConfigError, one_line
 
 
-class Sizes(NamedTuple):
+class ModelSizes(NamedTuple):
     """What `make_model` may want to know: tokens are 0..vocabulary-1, logits have `outputs` entries."""
 
     vocabulary: int
@@ -34,7 +34,7 @@ class Sizes(NamedTuple):
         return (self.length,) if self.slots is None else (self.length, self.slots)
 
 
-MakeModel = Callable[[Sizes, PRNGKeyArray], Any]
+MakeModel = Callable[[ModelSizes, PRNGKeyArray], Any]
 
 
 class OwnModel(eqx.Module):
@@ -47,12 +47,12 @@ class OwnModel(eqx.Module):
         return eqx.combine(self.arrays, self.static)(tokens)
 
 
-def builder(make_model: MakeModel, sizes: Sizes) -> Callable[[PRNGKeyArray], OwnModel]:
+def builder(make_model: MakeModel, sizes: ModelSizes) -> Callable[[PRNGKeyArray], OwnModel]:
     """`make_model` at these sizes, once it is known to give logits of the right shape; ConfigError where it does not.
 
     >>> def make_model(sizes, key):
     ...     return jax.tree_util.Partial(lambda table, tokens: table[tokens], jnp.eye(3))
-    >>> model = builder(make_model, Sizes(vocabulary=3, outputs=3, length=4))(jax.random.key(0))
+    >>> model = builder(make_model, ModelSizes(vocabulary=3, outputs=3, length=4))(jax.random.key(0))
     >>> model(jnp.array([2, 0])).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """

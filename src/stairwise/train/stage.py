@@ -24,6 +24,8 @@ class Stage:
     done(trial, state) -> bool                  the trial stops; without it a stage runs to `max_ticks`
     finish(trial, state, key) -> (carry, {name: array})  what goes to the next stage, and what is stored
     when(carry) -> bool                         decided on the host, for the whole group: False skips the stage
+
+    `counts` and `per_tick` are for the x-axes of pictures: what they count, and how much of it a tick is.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Stage:
     done: Callable[..., Any] | None = None
     finish: Callable[..., tuple[Any, Mapping[str, Any]]] | None = None
     when: Callable[[Any], bool] | None = None
+    counts: str = "gradient steps"
+    per_tick: float = 1.0
 
     def __post_init__(self):
         if self.max_ticks < 0:

@@ -11,8 +11,8 @@ import pytest
 from stairwise.papers.composition import plan
 from stairwise.papers.composition.constructions import any_blocks, compact_codes, moves, theorem4, theorem9
 from stairwise.papers.composition.model import AttentionOnly, untrained
+from stairwise.papers.composition.permutations import uniform_permutations
 from stairwise.papers.composition.task import Composition, draw_hidden
-from stairwise.tasks.permutations import uniform_permutations
 from tests.helpers import assert_close
 from tests.reference import composition as reference
 

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from stairwise.config import ConfigError
 from stairwise.papers.composition import plan
 from stairwise.papers.composition.config import Descent, Encoder, Hardness, Model, Task, Values
+from stairwise.papers.composition.permutations import (
+    all_permutations,
+    first_non_permutation,
+    inverse,
+    uniform_permutations,
+)
 from stairwise.papers.composition.task import composition, draw_hidden, ideal_attention, ideal_stream, token_form
-from stairwise.tasks.permutations import all_permutations, first_that_is_none, inverse, uniform_permutations
 from tests.reference import composition as reference
 
 
@@ -78,7 +83,7 @@ def test_a_query_of_the_task_that_is_not_cyclic_lies_in_the_first_block():
 
 def test_uniform_permutations_are_uniform():
     rows = np.asarray(uniform_permutations(jax.random.key(0), 24_000, 4))
-    assert first_that_is_none(rows) is None
+    assert first_non_permutation(rows) is None
     counts = np.unique(rows @ np.array([64, 16, 4, 1]), return_counts=True)[1]
     assert len(counts) == 24
     # 1000 +- 31 each: chi square of 23 degrees of freedom, whose 0.9999 quantile is 58
@@ -96,7 +101,7 @@ def test_sparse_hidden_permutations_move_at_most_m_blocks(moved):
     for seed in range(20):
         hidden = np.asarray(draw_hidden(jax.random.key(seed), 4, 6, moved))
         assert (hidden != identity).any(axis=1).sum() <= moved
-        assert first_that_is_none(hidden) is None
+        assert first_non_permutation(hidden) is None
 
 
 def test_tokens_are_the_kind_and_then_the_values():

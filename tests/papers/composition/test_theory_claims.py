@@ -103,6 +103,7 @@ def test_the_claim_has_its_status_at_a_size_of_the_users_own(id):
         ("thm9-uniform", {"task.moved": 0}, "m >= 1"),
         ("thm5", {"tolerance": 0.01}, "tau^2 > (2r/N)^{k/2}"),
         ("thm7", {"samples": 100}, "M >= k^2 N^4 d^2"),
+        ("thm9", {"margin": 1.0, "task.blocks": 2}, "the margin is large: L kN e^-margin is small"),
         ("thm7", {"learning_rate": 10.0}, "eta >= 2 k^2 N^3 log(2kN/eps)/beta0"),
         ("thm8", {"epsilon": 0.5}, "eps <= 1/(k^6 N^6)"),
         ("lem29", {"betas": (3.0, 4.0, 5.0)}, "eps log(1/eps) <= 1/(kNL)^6"),
@@ -123,7 +124,6 @@ def test_hypotheses_that_the_sizes_do_not_meet_are_named(id, sizes, named):
         ("cor13", {"alphabet": 23}),
         ("cor13", {"alphabet": 8}),
         ("lem10", {"samples": 1}),
-        ("thm9", {"margin": 1.0, "task.blocks": 2, "task.moved": 1}),
     ],
 )
 def test_a_bound_that_says_nothing_is_vacuous(id, sizes):

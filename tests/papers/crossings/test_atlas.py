@@ -14,9 +14,9 @@ from stairwise.papers.crossings import atlas
 from stairwise.papers.crossings.atlas import runs, train
 from stairwise.papers.crossings.atlas.config import PARITY, POSITIONS, SUPERVISED, Cell, has
 from stairwise.papers.crossings.atlas.task import group_words
-from stairwise.tasks.groups import named
+from stairwise.papers.lego.groups import named
 from stairwise.tasks.protocols import SequenceTask
-from stairwise.train.own import Sizes
+from stairwise.train.own import ModelSizes
 from tests.papers.crossings import judged
 from tests.papers.records import HandMade
 
@@ -44,10 +44,9 @@ def test_every_state_is_asked_for_or_the_last_alone_and_none_is_shown():
 
 def test_cells_and_programs_stay_few_and_every_row_of_every_question_is_among_them():
     trials = atlas.EXPERIMENT.trials("gpu")
-    assert len(GPU.arms) == 38
-    assert len({trial.program_key for trial in trials}) == 19
-    run = {name: fields for name, fields in POSITIONS.items() if name != "alibi"}  # registered, not reached
-    for question in (PARITY, atlas.HOUSEHOLDERS, SUPERVISED, run):
+    assert len(GPU.arms) == 40
+    assert len({trial.program_key for trial in trials}) == 20
+    for question in (PARITY, atlas.HOUSEHOLDERS, SUPERVISED, POSITIONS):
         for fields in question.values():
             assert any(has(trial.config, fields) for trial in trials)
 
@@ -69,8 +68,8 @@ def test_a_model_of_ones_own_is_told_the_tokens_and_the_longest_test():
 
     train.training_own(make_model, structure(Cell(length=3)))
     train.training_own(make_model, structure(update(Cell(), {"told": "clauses", "supervision": "chain", "length": 2})))
-    assert told[0] == Sizes(vocabulary=2, outputs=2, length=12)
-    assert told[-1] == Sizes(
+    assert told[0] == ModelSizes(vocabulary=2, outputs=2, length=12)
+    assert told[-1] == ModelSizes(
         vocabulary=41, outputs=41, length=16, slots=5
     )  # a blank, 36 variables, 2 actions, 2 values
 

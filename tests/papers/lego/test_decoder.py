@@ -137,3 +137,19 @@ def test_a_roll_out_that_is_told_the_variables_reads_them_in_every_answer():
         expected[VARIABLE] = made[VARIABLE]
         assert (made == expected).all()
         clauses = np.concatenate([clauses, made[None]])
+
+
+def test_a_roll_out_of_a_padded_sentence_is_that_of_the_sentence_alone():
+    task = lego("C3", variables=72, length=70)  # longer than a block, and than the first rows of the memory
+    model = Decoder(vocabulary=task.vocabulary, width=WIDTH, heads=2, key=jax.random.key(2))
+    model = jax.tree.map(lambda leaf: 2 * leaf if leaf.ndim > 1 else leaf, model)  # so that clauses differ
+    chain = jax.tree.map(lambda leaf: leaf[0], drawn(task, 0, 1))
+    predicates, start = task.predicates(chain), task.answers(chain)[0]
+    padded = jax.jit(roll_out)
+    said = eqx.filter_jit(lambda clauses, length: jnp.argmax(model(clauses, length), axis=-1))
+    for length in (5, 40, 70):
+        made = np.asarray(padded(model, predicates, start, jnp.int32(length)))
+        assert not made[length:].any()
+        sentence = jnp.concatenate([predicates[:length], start[None], jnp.asarray(made[: length - 1])])
+        assert (np.asarray(said(sentence, length)) == made[:length]).all()
+        assert len(np.unique(made[:length], axis=0)) > 2

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+import stairwise as sw
 from stairwise.config import update
 from stairwise.papers.lego import PAPER
 from stairwise.papers.lego.cells import compared, difference
@@ -130,3 +131,19 @@ def test_every_preset_builds_and_the_large_ones_have_the_papers_sizes_and_enough
     assert large.config == replace(practical.LARGE, map_lengths=practical.MAPS, tell_variables=True)
     assert practical.LARGE.longest == 160
     assert {fields["task.action"] for fields in large.arms.values()} == {"C6", "S5"}
+
+
+def test_tests_before_the_last_are_of_the_first_sentences_and_the_last_one_of_all(tmp_path):
+    tiny = {"task.variables": 6, "task.length": 2, "model.width": 16, "batch": 4, "steps": 4, "warm_up": 0}
+    tiny |= {"test_lengths": (2,), "map_lengths": (), "measure_every": 2, "keep_weights": False}
+
+    def measured(**sizes):
+        result = sw.run("lego/controls", "quick", 1, {**tiny, **sizes}, store=str(tmp_path))
+        return [record.series(name)[1] for record in result.records for name in ("step 2", "expected 2")]
+
+    few = measured(test_examples=12, curve_examples=4)
+    whole = measured(test_examples=12, curve_examples=0)
+    first = measured(test_examples=4, curve_examples=0)
+    np.testing.assert_allclose(few, [[early[0], late[1]] for early, late in zip(first, whole, strict=True)], rtol=1e-5)
+    assert not np.allclose([values[0] for values in few], [values[0] for values in whole], rtol=1e-5)
+    assert np.array_equal(measured(test_examples=12, curve_examples=5), whole)

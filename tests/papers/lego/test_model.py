@@ -8,7 +8,7 @@ import pytest
 
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.activation import smooth_relu, smooth_relu_leaky, smooth_relu_printed, smooth_relu_slope
-from stairwise.papers.lego.model import FullScores, SparseScores, Transformer, surprise
+from stairwise.papers.lego.model import ClauseTransformer, FullScores, SparseScores, surprise
 from stairwise.papers.lego.task import lego
 from stairwise.papers.lego.theory import chains, literal
 from tests.helpers import assert_close
@@ -23,12 +23,12 @@ def double_precision():
         yield
 
 
-def network(scores: str, clip: float = 2.0, neurons: int = 2) -> Transformer:
+def network(scores: str, clip: float = 2.0, neurons: int = 2) -> ClauseTransformer:
     rng, d = np.random.default_rng(0), TASK.vocabulary
     W = jnp.asarray(0.6 * rng.standard_normal((5, d, 5, d, neurons)))
     full = FullScores(jnp.asarray(rng.standard_normal((5, d, 5, d))))
     sparse = SparseScores(full.blocks[3, :, 2], full.blocks[3, :, 3])
-    return Transformer(W, {"full": full, "sparse": sparse}[scores], 0.1, clip, 0.5, 4)
+    return ClauseTransformer(W, {"full": full, "sparse": sparse}[scores], 0.1, clip, 0.5, 4)
 
 
 def sentences(count: int = 3) -> np.ndarray:
@@ -148,4 +148,4 @@ def test_symmetric_scores_touch_variables_only():
 def test_a_small_power_is_refused():
     model = network("sparse")
     with pytest.raises(ValueError, match="q=2 must be at least 3"):
-        Transformer(model.weights, model.scores, 0.0, 1.0, 0.5, 2)
+        ClauseTransformer(model.weights, model.scores, 0.0, 1.0, 0.5, 2)

@@ -95,6 +95,6 @@ def test_reduced_attention_is_the_attention_of_the_transformer():
         assert_close(four, full_model, 1e-12)
 
 
-def _magnitudes(full: model.Transformer, task) -> tuple[float, float]:
+def _magnitudes(full: model.ClauseTransformer, task) -> tuple[float, float]:
     weights = np.asarray(full.weights)[1]
     return float(weights.max()), float(-weights.min())

@@ -47,6 +47,7 @@ MISPRINTS = {
 VIOLATED = [
     ("lemD3", {"task.action": "S3"}, "it is free"),
     ("lemE3", {"task.action": "C5"}, "it is not free"),
+    ("lemE3", {"task.action": "S3", "clip_factor": 0.05}, "B >= rho/q"),
     ("lemD4", {"task.action": "[[0,1,2],[1,0,2]]"}, "the action is transitive"),
     ("factC1-fiber", {"actions": ("[[0,1,2],[1,0,2]]",)}, "every action is transitive"),
     ("ev-E", {"actions": ("C4",)}, "none is free"),

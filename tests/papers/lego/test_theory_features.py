@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stairwise.papers.lego import ffn
+from stairwise.papers.lego.groups import named
 from stairwise.papers.lego.model import feature_ratio, feature_scale
 from stairwise.papers.lego.theory import features, phases, tensor_power
-from stairwise.tasks.groups import named
 from stairwise.train.keys import role_key
 from tests.helpers import assert_close
 

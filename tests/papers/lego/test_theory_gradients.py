@@ -10,8 +10,8 @@ from stairwise.papers.lego.claims.networks import drawn, ideal
 from stairwise.papers.lego.claims.refined import features_of, steps_of
 from stairwise.papers.lego.claims.sizes import Drawn, Ideal
 from stairwise.papers.lego.config.task import Task
+from stairwise.papers.lego.groups import named
 from stairwise.papers.lego.theory import dilution, events, gradients, lengths, refined, start
-from stairwise.tasks.groups import named
 from tests.helpers import assert_close
 
 CONFIG = Drawn(Task("C3", 5, 2), clip=1.0, samples=4)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stairwise.papers.lego import reduced
+from stairwise.papers.lego.groups import from_table, named
 from stairwise.papers.lego.theory import lengths, orbits
-from stairwise.tasks.groups import from_table, named
 from tests.helpers import assert_close
 
 SCORES = [1.3, -0.2, 0.7, 0.1]

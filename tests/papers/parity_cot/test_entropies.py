@@ -9,7 +9,7 @@ from stairwise.papers.parity_cot import gsm8k
 from tests.helpers import assert_close
 from tests.language import INVENTED, gsm8k_folder, need_transformers, save_tiny_model, write_problems
 
-PROBLEMS = [gsm8k.Problem(*one) for one in INVENTED]
+PROBLEMS = [gsm8k.WordProblem(*one) for one in INVENTED]
 TEXTS = [gsm8k.texts(one) for one in PROBLEMS]
 
 
@@ -148,7 +148,7 @@ def test_a_question_that_merges_with_the_answer_ends_where_the_tokens_part():
         def __call__(self, text):
             return {"input_ids": [hash(text[k : k + 2]) for k in range(0, len(text), 2)]}
 
-    encoded = entropies.encode(Pairs(), gsm8k.Texts("abc", "abc long answer", "abc short"))
+    encoded = entropies.encode(Pairs(), gsm8k.ProblemTexts("abc", "abc long answer", "abc short"))
     assert {name: one.question for name, one in encoded.items()} == {"with CoT": 1, "without CoT": 1}
     assert {one.matched for one in encoded.values()} == {4}
 

@@ -64,7 +64,11 @@ def test_new_fields_are_stored_only_where_they_differ():
 @pytest.mark.parametrize(
     ("config", "changes", "message"),
     [
-        (Training(), {"model.mixer": "lstm", "attention": "8"}, "attention=8 must be 0 where model.mixer=lstm"),
+        (
+            Training(),
+            {"model.mixer": "lstm", "attention": "8", "watch": "true"},
+            "watch=True must be False where model.mixer=lstm",
+        ),
         (
             Training(),
             {"model.mixer": "lstm", "model.positions": "t5"},
@@ -74,7 +78,7 @@ def test_new_fields_are_stored_only_where_they_differ():
         (Encoder(), {"model.mixer": "delta"}, "model.mixer=delta must be softmax: the model reads both ways"),
         (Solver(solver="depth"), {"model.mixer": "delta"}, "model.mixer=delta must be softmax where solver=depth"),
     ],
-    ids=["attention", "positions", "places", "encoder", "depth"],
+    ids=["watch", "positions", "places", "encoder", "depth"],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(config, changes, message):
     with pytest.raises(ConfigError) as error:

@@ -55,6 +55,10 @@ def test_a_claim_holds_at_other_sizes(id):
     assert verdict.status in ("holds", "reported"), (verdict, verdict.note, verdict.details)
 
 
+def test_a_batch_of_a_few_sequences_is_looked_at_as_a_whole():
+    assert check("lem9-printed", {**RUN, "batch": 20, "block": 20}).status == "misprint"
+
+
 @pytest.mark.parametrize("claim", SLIPS, ids=lambda claim: claim.id)
 def test_what_is_printed_wrongly_says_so_and_is_false_for_another_seed(claim):
     assert claim.says.startswith("as printed")

@@ -51,6 +51,7 @@ OTHER_SIZES = {
     "lem4": {**ANOTHER, "link.name": "requ", "link.slope": 3.3, "scales": (0.5, 9.0)},
     "eq1": {**ANOTHER, "scale": 0.5},
     "eq4": {**ANOTHER, "samples": 7},
+    "eq4-samples": {**ANOTHER, "samples": 3},
     "eq6": {**ANOTHER, "mask": "block", "link.name": "cos", "samples": 7},
     "eq7": {"task.bits": 9, "task.size": 6, "mask": "block", "kappa": 0.3},
     "eq8": {"task.bits": 9, "task.size": 6, "task.tree": "chain", "kappa": 0.3},
@@ -169,16 +170,25 @@ def test_a_tree_of_two_bits_is_solved_before_the_first_step_and_that_breaks_noth
 
 
 @pytest.mark.parametrize(
+    ("id", "bits", "size"), [("lem8", 4, 2), ("lem8", 5, 4), ("thm7-constants", 2, 2), ("thm7-constants", 4, 4)]
+)
+def test_the_smallest_sizes_are_no_exception(id, bits, size):
+    assert check(id, {"task.bits": bits, "task.size": size}).status == "holds"
+
+
+@pytest.mark.parametrize(
     ("id", "sizes", "named"),
     [
         ("prop3", {**SMALL, "samples": 100}, "x is uniform on the cube"),
         ("prop3-printed", {"task.bits": 6, "task.size": 6}, "|P| > 1"),
         ("thm1", {"task.bits": 9, "task.size": 8, "queries": 2}, "k and d-k of order d"),
         ("thm1", {**SMALL, "queries": 2, "samples": 50}, "the population loss"),
+        ("thm2-1", {"task.bits": 10, "task.size": 2, "width": 1, "queries": 1}, "d >= 12"),
         ("thm2-var", {**SMALL, "samples": 20}, "n > 4d"),
+        ("thm7-constants", {"task.bits": 64, "link.name": "requ", "link.slope": 2.1}, "phi is quadratic up to 1/5"),
         ("lem10", {"task.bits": 30, "task.size": 9, "task.tree": "chain"}, "k = 2^v"),
         ("filter", {"task.bits": 300, "task.size": 11, "eps0": 0.9}, "1 < eps0 < 2"),
-        ("filter", {"task.bits": 12, "task.size": 4}, "untrained tokens"),
+        ("filter", {"task.bits": 12, "task.size": 4, "eps0": 1.01}, "untrained tokens"),
         ("filter", {"task.bits": 300, "task.size": 11, "inputs": 2}, "every token must be 1"),
         ("eq10-total", {"epsilon": 12.0}, "eps <= 8"),
     ],

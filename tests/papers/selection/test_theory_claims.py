@@ -17,12 +17,15 @@ IDS = {
     "appA2": (),
     "def-onehot": (),
     "def-nearorth": (),
+    "def2.4": (),
     "def2.5": (),
     "defA1-rip": (),
     "lemA2": (),
     "lemA3": (),
     "lemA3-corrected": (),
     "lemA3-tight": (),
+    "lemA3-newton": (),
+    "sec3.2-width": (),
     "appF-pairwise-rip": (),
     "lemD1": (),
     "lemD2": ("lemE3",),
@@ -68,8 +71,21 @@ PRINTED = {
     "lemE15-printed",
     "cor3.6-informal",
     "corE9-display-printed",
+    "thm3.1-increment-printed",
+    "thm3.3-eta-printed",
+    "thm3.3-exponent-printed",
+    "thmC3-side-printed",
+    "thmC3-exponent-printed",
 }
-MISPRINTS = {"lemD2-printed", "thm3.1-threshold-printed", "lemE2-printed"}
+MISPRINTS = {
+    "lemD2-printed",
+    "thm3.1-threshold-printed",
+    "lemE2-printed",
+    "thm3.3-eta-printed",
+    "thm3.3-exponent-printed",
+    "thmC3-side-printed",
+    "thmC3-exponent-printed",
+}
 REFUTED = (PRINTED | {"lemA3", "appF-pairwise-rip"}) - MISPRINTS
 
 ANOTHER = {"task.length": 11, "task.sparsity": 2, "task.width": 3}
@@ -94,6 +110,8 @@ OTHER_SIZES = {
     "lemD5": {"task.length": 5, "task.sparsity": 3, "steps": 60, "learning_rate": 0.04},
     "eq6": {"task.length": 5, "horizon": 4.0, "learning_rate": 0.04},
     "thm3.1-rate": {"task.length": 33},
+    "thm3.1-increment-printed": {"task.length": 90, "task.width": 2},
+    "thmC3-softmax": {"task.length": 33, "epsilon": 0.8},
     "lemE2": DRAWN,
     "lemE2-printed": TINY,
     "lemE4": DRAWN,
@@ -111,6 +129,7 @@ OTHER_SIZES = {
     **dict.fromkeys(
         ("thm3.3", "thm3.3-rate", "ih2", "lemE7-increments", "lemE7-increments-printed", "corE8", "corE16"), SMALLER
     ),
+    **dict.fromkeys(("thm3.3-steps", "thm3.3-eta-printed", "thm3.3-exponent-printed"), SMALLER),
     "cor3.6": {**SMALLER, "test_length": 130},
     "cor3.6-rate": {"task.length": 64},
     "cor3.6-informal": {"task.length": 64, "test_length": 128},
@@ -120,6 +139,8 @@ OTHER_SIZES = {
     "thm3.5": {"task.length": 7, "task.sparsity": 3, "task.width": 2, "first_width": 9},
     "fcn-exact": {"task.length": 5, "task.sparsity": 3, "task.width": 2},
     "thmC2": {"task.length": 7, "task.sparsity": 3, "first_width": 6},
+    "lemA3-newton": {"task.length": 9, "task.sparsity": 3, "encoding_width": 128},
+    "sec3.2-width": {"lengths": (12, 24, 48, 80), "width": 3, "repeats": 6},
     "thmC3": {**ANOTHER, "encoding_width": 90, "threshold": 0.5, "epsilon": 0.3},
 }
 
@@ -136,7 +157,15 @@ def check(id, sizes, seed=1):
         return claim.at(update(claim.cases[0], sizes), seed)
 
 
-OURS = {"thm3.1-threshold", "corE9-display", "thm3.3-length"}
+OURS = {
+    "thm3.1-threshold",
+    "corE9-display",
+    "thm3.3-length",
+    "thm3.1-steps",
+    "thm3.1-increment",
+    "thm3.3-steps",
+    "thmC3-softmax",
+}
 
 
 def test_every_statement_is_claimed_exactly_once():
@@ -180,6 +209,8 @@ def update_of(id, number):
         ("lemE14", {"encodings": 3}, "the whole law of encodings", False),
         ("thm3.3", {"threshold": 0.05}, "(q, delta)-RIP with delta < 1/10", True),
         ("cor3.6", {"test_length": 90}, "T2 >= T1", False),
+        ("cor3.6-rate", {"task.length": 29, "task.sparsity": 7}, "q <= T2/10: T2(T2-q) is of order T2^2", False),
+        ("cor3.6-rate", {"accuracy": 0.5}, "epsilon is so small that at most 1/16 leaks at the longest", False),
         ("thm3.5", {"first_width": 6}, "first layer narrower than T d", False),
         ("thmC2", {"first_width": 14}, "first layer at most (T-q+1)d - 1 wide", False),
         ("thmC3", {"task.length": 30, "encoding_width": 12, "threshold": 0.9}, "<e_i, e_y> <= 1/2 off y", False),

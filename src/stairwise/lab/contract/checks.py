@@ -6,8 +6,9 @@ def descent_is_faster_than_the_bound(config, seed):
 """
 
 import dataclasses
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from stairwise.lab.contract.verdict import ratio
 
 TOLERANCE = 1e-12  # an identity, in float64
 TINIEST = float(np.finfo(np.float64).tiny)
+PRIMES = (2.0, 3.0, 5.0, 7.0, 11.0, 13.0)  # of which no product of powers is another
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
@@ -138,6 +140,18 @@ def equal(
     if () not in shapes and shapes[0] != shapes[1]:
         raise ValueError(f"{name}: {shapes[0]} and {shapes[1]} are the shapes of two sides that should be equal")
     return at_most(name, relative_error(computed, formula, scale or 0.0), tolerance)
+
+
+def monomial(name: str, formula: Callable[..., Any], constant: float, **powers: float) -> Comparison:
+    """Whether a bound is the printed one, a constant times powers of its arguments, by its value at one point.
+
+    >>> monomial("area", lambda width, height: width * height / 2, 0.5, width=1, height=1).met
+    True
+    """
+    kinds = {each.name: each.annotation for each in inspect.signature(formula).parameters.values()}
+    point = {name: int(p) if kinds.get(name) is int else p for name, p in zip(powers, PRIMES, strict=False)}
+    printed = constant * math.prod(value ** powers[argument] for argument, value in point.items())
+    return equal(f"{name}, as printed", formula(**point), printed)
 
 
 def true(name: str, fact: Any) -> Comparison:

@@ -47,6 +47,7 @@ class Claim:
     basis that may be scaled. `search` gives ranges of fields in which counterexamples may be looked for. `seeds` is
     how many seeds a check runs at that draws at random. `argument` says of a true statement what its printed proof
     lacks. `corrected` names the claim that puts a false one right; the paper fills in the other way, `corrects`.
+    `optimise` says that the check's programs run for longer than they take to compile.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Claim:
     infeasible: str = ""
     search: Mapping[str, tuple[float, float, str]] = field(default_factory=dict)
     seeds: int = 1
+    optimise: bool = False
     free: Mapping[str, str] = field(default_factory=dict)
     corrected: str = ""
     certificate: str = ""
@@ -245,8 +247,8 @@ def place_of(function: Any) -> str:
 class Ledger:
     """Collects a paper's claims as their checks are defined; one decorator per form.
 
-    All take `statement`, `says`, `tier`, `aliases`, `hypotheses`, `infeasible`, `search`, `seeds`, `precision` and
-    `argument`.
+    All take `statement`, `says`, `tier`, `aliases`, `hypotheses`, `infeasible`, `search`, `seeds`, `precision`,
+    `optimise` and `argument`.
     """
 
     claims: list[Claim] = field(default_factory=list)

@@ -98,6 +98,9 @@ class Experiment:
     `own` makes the stages from a function that gives another model (see `train.own`) and the structure; `made_with`
     says which model that is, where there is one.
 
+    Curves open with the metric `opens_with`; "exact *" is the last of those with that beginning, in the order of their
+    numbers. They are drawn over what the stages count; over what a study's steps are, `counts` says.
+
     Trials carry a hash of the code that made them: the modules of `program` and `Config` with all that they import of
     papers and shared rooms, and those that `code` names where something is found in another way.
     """
@@ -115,6 +118,8 @@ class Experiment:
     own: Callable[[Callable[..., Any], Any], Any] | None = None
     made_with: Mapping[str, str] | None = None
     code: tuple[Any, ...] = ()
+    opens_with: str = ""
+    counts: str = "steps"
     version: int = 1
     precision: int = 32
     paper: str = ""

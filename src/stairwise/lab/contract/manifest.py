@@ -8,6 +8,7 @@ import difflib
 import fnmatch
 import importlib.metadata
 import json
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -113,7 +114,9 @@ def check_name(target: str, *kinds: str) -> None:
             raise ConfigError(f"no claim of {owner} matches {id}: stairwise list {owner} --claims names them")
         return
     if id not in names:
-        raise ConfigError(unknown(f"{kinds[0].removesuffix('s')} of {owner}", id, names))
+        said = unknown(f"{kinds[0].removesuffix('s')} of {owner}", id, names)
+        listed = f"stairwise list {owner}{' --claims' if kinds[0] == 'claims' else ''} lists them"
+        raise ConfigError(re.sub(r"\d+ are known\)$", f"{listed})", said))
 
 
 def is_pattern(id: str) -> bool:
@@ -125,11 +128,16 @@ def unknown_paper(id: str, known: Iterable[str]) -> str:
     return unknown("paper", id, known)
 
 
+FEW = 20  # names that can be read in one line
+
+
 def unknown(what: str, id: str, known: Iterable[str]) -> str:
-    """One line for a name that nothing has, with the nearest ones."""
+    """One line for a name that nothing has: the nearest ones, and all where they are few or none is near."""
     names = list(dict.fromkeys(known))
     near = [name for name in names if id and name.startswith(id)][:3] or difflib.get_close_matches(id, names, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    if near and len(names) > FEW:
+        return f"unknown {what}: {id}{hint} ({len(names)} are known)"
     return f"unknown {what}: {id}{hint} (known: {', '.join(names)})"
 
 

@@ -1,4 +1,4 @@
-"""Write what is made from the claims: manifests, the maps in the papers' READMEs, and five pages of the documentation.
+"""Write what is made from the claims: manifests, the maps in the papers' READMEs, counts, and five pages of docs.
 
     python -m stairwise.lab.ledger [--statuses [PAPER ...] | --laws [PAPER ...]]
 
@@ -8,8 +8,9 @@ With `--statuses` the instant claims are checked at seed 0, and the status of ev
 
 import importlib
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from stairwise.lab.contract.manifest import FILE, PAPERS, describe, read
 from stairwise.lab.ledger import assumptions, audited, errata, laws, statements
 from stairwise.lab.ledger.verify import verify
 from stairwise.lab.ledger.where import with_map
+
+README = PAPERS.parents[2] / "README.md"  # in a checkout
+OURS = "crossings"
 
 
 def found_statuses(paper: str) -> dict[str, dict[str, str]]:
@@ -39,6 +43,15 @@ def write(folder: Path, paper: Any, statuses: Mapping[str, Mapping[str, str]]) -
     page.write_text(with_map(page.read_text(encoding="utf-8"), described, folder), encoding="utf-8")
 
 
+def with_counts(text: str, known: Sequence[Mapping[str, Any]]) -> str:
+    """The README with as many claims as each paper has, and their sum over the papers without our own study."""
+    counts = {paper["id"]: len(paper["claims"]) for paper in known}
+    for id, count in counts.items():
+        text = re.sub(rf"^(\| `{id}` \| [^|]+ \| )\d+( \|)", rf"\g<1>{count}\g<2>", text, flags=re.MULTILINE)
+    total = sum(count for id, count in counts.items() if id != OURS)
+    return re.sub(r"It checks \d+ of their\nstatements", f"It checks {total} of their\nstatements", text)
+
+
 def main(words: list[str]) -> None:
     packages = sorted(path.parent.name for path in PAPERS.glob("*/__init__.py"))
     chosen = words[1:] or packages
@@ -56,6 +69,8 @@ def main(words: list[str]) -> None:
     for file, page in pages.items():
         if file.is_file():
             file.write_text(page(known), encoding="utf-8")
+    if README.is_file():
+        README.write_text(with_counts(README.read_text(encoding="utf-8"), known), encoding="utf-8")
     audited.write_page()
     laws.write_page(known)
     for package, found in laws.kept_files().items():

@@ -22,12 +22,12 @@ from typing import Any
 from stairwise.config import Config, ConfigError, leaves, update
 from stairwise.lab import registry
 from stairwise.lab.contract.claims import STRENGTHS, Claim
+from stairwise.lab.ledger.asked import MOST_JOBS, seeds_of
 from stairwise.lab.ledger.mutants import Mutant, functions_of, mutants, put_in_place
-from stairwise.lab.ledger.verify import MOST_JOBS, seeds_of
+from stairwise.lab.ledger.reach import code_hash
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.execute import prepare_jax
 from stairwise.lab.run.forks import Forks
-from stairwise.lab.store import provenance
 from stairwise.lab.store.files import StoreError, read_file, replace_file, seal, unseal
 
 OUTCOMES = ("killed", "survived", "masked", "invalid", "equivalent")
@@ -274,8 +274,7 @@ def same(a: Sequence[float], b: Sequence[float]) -> bool:
 def _key(claim: Claim, mutant: Mutant) -> str:
     from stairwise.lab.contract.experiment import digest_of
 
-    code = provenance.source_hash(claim.source.partition(":")[0])
-    return digest_of([claim.name, mutant.place, mutant.source, code])
+    return digest_of([claim.name, mutant.place, mutant.source, code_hash(claim.check, claim.cases)])
 
 
 def _read(cache: Path | None) -> dict[str, tuple[str, str]]:

@@ -16,13 +16,12 @@ from stairwise.lab.contract.checks import Exponent
 from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.manifest import PAPERS, Manifest, built_in
 from stairwise.lab.contract.plots import COLOURS, house_style, subplots
-from stairwise.lab.ledger.errata import cell
 
 FILE = "laws.json"
 PAGE = PAPERS.parents[2] / "docs" / "laws.md"  # in a checkout
 PICTURES = PAGE.parent / "assets" / "laws"
 DIGITS = 6  # of what is written down: the same on every machine
-ACROSS = 4  # panels in a row of a picture
+ACROSS = 3  # panels in a row of a picture
 Law = Mapping[str, Any]
 HEAD = """# What the theorems say, what we measure
 
@@ -118,7 +117,7 @@ CAPTION = "Points are measured, the grey line has the printed exponent, crosses 
 def _row(paper: str, law: Law, claim: Mapping[str, Any]) -> Iterator[str]:
     sign = {"equal": "", "at most": "≤ ", "at least": "≥ "}[law["side"]]
     yield ", ".join(claim["statement"])
-    yield cell(law["quantity"])
+    yield law["quantity"].replace("|", r"\|")
     yield f"{law['against']} = {_number(min(law['sizes']))} to {_number(max(law['sizes']))}"
     yield f"{sign}{_number(law['printed'])}"
     yield f"{_number(law['measured'])} ({_number(law['low'])} to {_number(law['high'])})"
@@ -159,8 +158,9 @@ def draw(laws: Sequence[Law], file: Path) -> None:
     import matplotlib
 
     with house_style(), matplotlib.rc_context({"svg.fonttype": "none"}):
-        down = math.ceil(len(laws) / ACROSS)
-        figure, axes = subplots(down, ACROSS, figsize=(10, 2.1 * down), squeeze=False)
+        across = min(ACROSS, math.ceil(math.sqrt(len(laws))))
+        down = math.ceil(len(laws) / across)
+        figure, axes = subplots(down, across, figsize=(2.7 * across, 2.3 * down + 0.4), squeeze=False)
         for axis, law in zip(axes.flat, laws, strict=False):
             _panel(axis, law)
         for axis in axes.flat[len(laws) :]:
@@ -183,5 +183,13 @@ def _panel(axis: Any, law: Law) -> None:
     axis.set_xscale("log" if power else "linear")
     axis.minorticks_off()
     axis.set_xticks([min(x), max(x)], [_number(min(x)), _number(max(x))])
+    seen = [*y, *line, *law["bound"]]
+    low, high = min(seen), max(seen)
+    if high < 2 * low:  # what is flat looks flat
+        middle = math.sqrt(low * high)
+        axis.set_ylim(middle / 2.2, middle * 2.2)
+        axis.set_yticks([middle / 2, middle, middle * 2], [_number(middle * by) for by in (0.5, 1, 2)])
+    elif math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 1:  # fewer than two powers of ten are in sight
+        axis.set_yticks([low, high], [_number(low), _number(high)])
     axis.set_xlabel(law["against"])
     axis.set_title(f"{law['quantity']}\n{law['claim']}", fontsize=7)

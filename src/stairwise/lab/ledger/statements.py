@@ -41,8 +41,8 @@ SECTION = re.compile(r"(?:Appendix )?((?:[A-H]|[1-9])(?:\.\d+)*)[.:]? +([A-Z].*)
 HEAD = """# Every numbered statement
 
 This page lists every numbered definition, assumption, lemma, theorem, algorithm, figure and table of the papers, and
-says how each is checked. It is generated from the claims and from the list of what is legible in our copies
-(`python -m stairwise.lab.ledger.statements`).
+the remarks without a number. It says how each is checked. It is generated from the claims and from the list of what
+is legible in our copies (`python -m stairwise.lab.ledger.statements`).
 
 - **own check**: a claim is about this statement, or about this one and few others.
 - **shared check**: the only claims about it are about many statements at once.
@@ -77,7 +77,8 @@ def claims_about(manifest: Manifest) -> dict[str, list[Mapping[str, Any]]]:
     known = {each["name"] for each in listed(manifest["id"])}
     found: dict[str, list[Mapping[str, Any]]] = {}
     for claim in manifest["claims"]:
-        for name in dict.fromkeys(filter(None, map(numbered, claim["statement"]))):
+        names = (name if name in known else numbered(name) for name in claim["statement"])  # remarks have no number
+        for name in dict.fromkeys(filter(None, names)):
             part_of = name.rpartition(".")[0]  # "Lemma 5.8" is the eighth item of Lemma 5
             found.setdefault(part_of if name not in known and part_of in known else name, []).append(claim)
     return found

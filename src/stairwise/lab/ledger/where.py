@@ -71,7 +71,8 @@ def find(manifest: Manifest, statement: str) -> list[dict[str, Any]]:
     if not exact + parts:
         known = [name for claim in manifest["claims"] for name in (*claim["statement"], claim["id"], *claim["aliases"])]
         line = unknown(f"statement of {manifest['id']}", statement, known)
-        raise ConfigError(f"{line.partition(' (known:')[0]} (stairwise list {manifest['id']} --claims names them)")
+        near = re.split(r" \((?:known:|\d+ are known)", line)[0]
+        raise ConfigError(f"{near} (stairwise list {manifest['id']} --claims names them)")
     return exact + parts
 
 

@@ -289,6 +289,9 @@ class Engine:
             def compiling(self, stage):
                 engine.progress.status(f"compiling {stage}")
 
+            def measuring(self, stage):
+                engine.progress.status("measuring")
+
             def progress(self, stage, tick, max_ticks, metrics):
                 engine.progress.ticks(f"{group.label} {stage}", tick, max_ticks, metrics)
 

@@ -49,6 +49,18 @@ def with_upstream(trials: Sequence[Trial]) -> list[Trial]:
     return list(ordered.values())
 
 
+def once(settled: Callable[[Trial], bool], known: Iterable[str] = ()) -> Callable[[Trial], bool]:
+    """`settled`, asked of a trial until it says yes: what is stored stays. `known` are digests of which it has."""
+    done = set(known)
+
+    def asked(trial: Trial) -> bool:
+        if trial.digest not in done and settled(trial):
+            done.add(trial.digest)
+        return trial.digest in done
+
+    return asked
+
+
 def outstanding(trials: Sequence[Trial], settled: Callable[[Trial], bool]) -> tuple[list[Trial], int]:
     """Those of the trials that are still to run, and how many that makes with what they start from."""
     missing = [trial for trial in trials if not settled(trial)]

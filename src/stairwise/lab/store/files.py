@@ -193,13 +193,18 @@ def _damaged(path: Path, error: Exception) -> Damaged:
 
 def entries(folder: Path) -> list[Path]:
     """What lies in a folder, sorted by name; nothing where there is no folder. Hidden names are left out."""
+    return [folder / name for name in names_in(folder)]
+
+
+def names_in(folder: Path | str) -> list[str]:
+    """As `entries`, the names alone."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StoreError(f"cannot read {folder}: {error.strerror or error}") from error
-    return [folder / name for name in sorted(names) if not name.startswith(".")]
+    return [name for name in sorted(names) if not name.startswith(".")]
 
 
 def remove(path: Path) -> None:
@@ -322,8 +327,13 @@ def read_sealed(path: Path) -> dict[str, Any]:
         raise Damaged(path.parent, f"{path.name}: {error}") from error
 
 
+PLAIN = frozenset({str, int, bool, type(None)})
+
+
 def storable(value: Any) -> Any:
     """Plain JSON data: NumPy's values as Python's, NaN and infinities as {"$float": "nan"}."""
+    if type(value) in PLAIN:  # most values by far: told without asking an abstract class
+        return value
     if isinstance(value, Mapping):
         return {str(key): storable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

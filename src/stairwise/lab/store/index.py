@@ -50,9 +50,10 @@ Reader = Callable[[Path], StoredTrial]
 class Index:
     """The index of the store in folder `root`, as it is now; `places` gives the folders of its trials."""
 
-    def __init__(self, root: Path, places: Callable[[str | None], Iterable[Path]], check: Reader):
+    def __init__(self, root: Path, places: Callable[[str | None], Iterable[str]], check: Reader):
         self.root, self.folder = root, root / "index"
         self.places, self.check = places, check
+        self.unentered: list[Path] | None = None  # as far as it has been looked for
         self.beginnings: dict[str, str] = {}  # of trials' lines, from their files as this process has found them
 
     @cached_property
@@ -67,18 +68,29 @@ class Index:
 
     def records(self, name: str | None, read: Reader) -> Iterator[StoredTrial]:
         """The trials of "paper", "paper/experiment" or all: from the index where it is current, else by `read`."""
-        for path in self.places(name):
+        for place in self.places(name):
             with suppress(Damaged):
-                found = self._entry(path)
+                found, path = self._entry(place), Path(place)
                 yield read(path) if found is None else found[0].record(path, found[1])
 
     def missing(self) -> list[Path]:
-        """The trial folders that are not entered as they are now."""
-        return [path for path in self.places(None) if self._entry(path) is None]
+        """The trial folders that are not entered as they are now; looked for once, unless segments come or go."""
+        if self.unentered is None:
+            self.unentered = [Path(place) for place in self.places(None) if self._entry(place) is None]
+        return self.unentered
 
-    def _entry(self, path: Path) -> tuple[Segment, str] | None:
+    def read_again(self) -> None:
+        """Forgets what segments there were."""
+        self.__dict__.pop("segments", None)
+        self.unentered = None
+
+    def do_without(self) -> None:
+        """Takes no segment for current."""
+        self.segments, self.unentered = [], None
+
+    def _entry(self, path: str) -> tuple[Segment, str] | None:
         """Where a trial is entered as it is now, and its line."""
-        key = "/".join(str(path).rsplit("/", 3)[1:])
+        key = "/".join(path.rsplit("/", 3)[1:])
         for segment in self.segments:
             line = segment.lines.get(key)
             if line is not None and self._current(key, line):
@@ -142,11 +154,11 @@ class Index:
                 self._enter(
                     [missing[k : k + LARGEST_SEGMENT] for k in range(0, len(missing), LARGEST_SEGMENT)], progress
                 )
-                del self.segments
+                self.read_again()
                 small = [segment for segment in self.segments if len(segment.lines) < LARGEST_SEGMENT // 2]
                 if len(small) > MOST_SMALL_SEGMENTS:
                     self._merge(small)
-                    del self.segments
+                    self.read_again()
         finally:
             progress.end()
 

@@ -95,7 +95,7 @@ def _from_the_index(store: Store, progress: Silent | None) -> dict[str, list[Any
         index = store.index()
         index.refresh(progress)
         if attempt == ATTEMPTS - 1:
-            index.segments = []  # then without an index
+            index.do_without()
         try:
             return index.tables()
         except Damaged:

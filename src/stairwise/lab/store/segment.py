@@ -53,7 +53,7 @@ def signature(path: Path | str) -> Signature:
 
 def beginning(files: Signature) -> str:
     """How the line of a trial with these files begins."""
-    return f'{{"files":{files},'.replace(" ", "")
+    return f'{{"files":[{",".join(map(str, files))}],'
 
 
 class Segment:

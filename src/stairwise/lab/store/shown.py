@@ -17,7 +17,7 @@ def shown(record: StoredTrial, experiment: Experiment | None = None) -> StoredTr
     experiment = experiment or experiment_of(record.experiment)
     if experiment is None or (not has_history(experiment.Config) and _is_true(record, experiment)):
         return record
-    typed = record.typed(experiment)
+    typed = record if isinstance(record.config, experiment.Config) else record.typed(experiment)
     if typed is None:
         return record
     arm = experiment.arm_of(typed.config, typed.arm)

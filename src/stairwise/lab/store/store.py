@@ -40,6 +40,7 @@ from stairwise.lab.store.entries import (
     open_run,
     open_trial,
     open_verdict,
+    paths_below,
     renamed,
     same_ending,
     undamaged,
@@ -133,7 +134,7 @@ class Store:
         def peek(trial: Trial) -> StoredTrial | None:
             name = trial.experiment.name
             if name not in there:
-                there[name] = {path.name for path in self._places(name)}
+                there[name] = {path.rpartition("/")[2] for path in self._places(name)}
             return self.peek(trial) if there[name] and trial.digest in there[name] else None
 
         return peek
@@ -267,7 +268,7 @@ class Store:
         return self.index().records(name, open_trial)
 
     def _select(self, name: str | Experiment | None, read: Callable[[Path], StoredTrial]) -> list[StoredTrial]:
-        return list(self._typed(name, undamaged(read, self._places(_name(name)))))
+        return list(self._typed(name, undamaged(read, map(Path, self._places(_name(name))))))
 
     def _typed(self, name: str | Experiment | None, found: Iterable[StoredTrial]) -> Iterator[StoredTrial]:
         for trial in found:
@@ -290,7 +291,7 @@ class Store:
 
         Unless `again`, trials that are entered in the index and whose files have not changed since are not read.
         """
-        places = list(self._places(None)) if again else self.index().missing()
+        places = [Path(place) for place in self._places(None)] if again else self.index().missing()
         return [
             *damages(open_trial, watched(places, len(places), "checking trials", progress)),
             *damages(open_run, entries(self.root / "runs")),
@@ -299,7 +300,7 @@ class Store:
 
     def find(self, prefix: str) -> StoredTrial | StoredRun:
         """The one trial or run whose digest or id begins with `prefix`."""
-        found = [path for path in self._places(None) if path.name.startswith(prefix)]
+        found = [Path(path) for path in self._places(None) if path.rpartition("/")[2].startswith(prefix)]
         found += [path for path in entries(self.root / "runs") if path.name.startswith(prefix)]
         if not found:
             raise StoreError(f"no trial or run begins with {prefix!r} in the store {self.root}")
@@ -311,14 +312,14 @@ class Store:
     def _folder(self, trial: Trial) -> Path:
         return self.root / "trials" / valid("experiment", trial.experiment.name, NAME) / trial.digest
 
-    def _places(self, name: str | None) -> Iterable[Path]:
+    def _places(self, name: str | None) -> Iterable[str]:
         """Where trial folders should be, and whatever else lies in their way."""
         if name is None:
-            return below(self.root / "trials", 3)
+            return paths_below(f"{self.root}/trials", 3)
         if "/" in name:
-            return entries(self.root / "trials" / valid("name", name, NAME))
+            return paths_below(f"{self.root}/trials/{valid('name', name, NAME)}", 1)
         valid("name", f"{name}/any", NAME)
-        return below(self.root / "trials" / name, 2)
+        return paths_below(f"{self.root}/trials/{name}", 2)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 

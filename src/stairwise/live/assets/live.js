@@ -30,7 +30,9 @@
     }
     for (const [id, stage, name, start, steps, values] of news.series || []) {
       const metric = metricOf(stage, name), line = metric.of.get(id) || { x: [], y: [] };
-      metric.of.set(id, { x: line.x.slice(0, start).concat(steps), y: line.y.slice(0, start).concat(values) });
+      const [over, size] = trials.get(id)?.axes[stage] || ["steps", 1];
+      metric.over = over;
+      metric.of.set(id, { x: line.x.slice(0, start).concat(steps.map((step) => step * size)), y: line.y.slice(0, start).concat(values) });
       stale.add(metric);
     }
     if (news.facts) { facts = news.facts; received = performance.now(); }
@@ -107,7 +109,7 @@
     if (dots) groups = stairwise.asColumns(groups);
     const count = groups.reduce((total, group) => total + group.lines.length, 0);
     stairwise.chart(metric.chart, groups, {
-      height: 210, logX: view.logX && !dots, logY: view.logY, dots, xTitle: dots ? about.what : "training tick", yTitle: "",
+      height: 210, logX: view.logX && !dots, logY: view.logY, dots, xTitle: dots ? about.what : metric.over, yTitle: "",
       about: `${metric.name} over training: ${count} trials. Arrow keys read values.`,
     });
     return true;

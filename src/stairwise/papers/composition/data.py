@@ -21,7 +21,7 @@ from stairwise.tasks.prose import Prose, digits, listed, numbered, numbers
 
 
 @dataclass(frozen=True)
-class Hops(Task):
+class HopQueries(Task):
     """sigma_k pi_k ... sigma_1 pi_1 with sigma in the input: one query (i, j), one label hop_i^r(j)."""
 
     blocks: int = option(4, "number of blocks k", low=1, high=1024)
@@ -42,12 +42,12 @@ class Hops(Task):
             require(hop not in self.hops[:place], f"hops={hop} must not be repeated")
 
 
-def space(config: Hops) -> Space:
+def space(config: HopQueries) -> Space:
     queries = config.tokens if config.cyclic else config.alphabet
     return Space((len(config.hops), queries, *falling(config.alphabet, config.alphabet) * config.blocks))
 
 
-def source(config: Hops, draw: Draw) -> Source:
+def source(config: HopQueries, draw: Draw) -> Source:
     from stairwise.papers.composition.train import hidden_of
     from stairwise.train.loop import RunningTrial
 
@@ -73,7 +73,7 @@ def source(config: Hops, draw: Draw) -> Source:
     )
 
 
-def task(config: Hops, drawn: Mapping[str, Any]):
+def task(config: HopQueries, drawn: Mapping[str, Any]):
     """The query (i, j) at one number of hops, told to a decoder."""
     from stairwise.papers.composition.task import Hops as Asked
     from stairwise.papers.composition.task import composition
@@ -83,7 +83,7 @@ def task(config: Hops, drawn: Mapping[str, Any]):
     return Asked(maps, config.hops[0], reads="next")
 
 
-def answered(config: Hops, hidden, found: Integer[np.ndarray, "rows digits"], cot: bool) -> dict[str, np.ndarray]:
+def answered(config: HopQueries, hidden, found: Integer[np.ndarray, "rows digits"], cot: bool) -> dict[str, np.ndarray]:
     """Digits to sigma, the query, and the letters that are reached hop by hop."""
     rows, N, row = len(found), config.alphabet, np.arange(len(found))
     hops = np.array(config.hops, dtype=np.int32)[found[:, 0]]
@@ -108,7 +108,7 @@ def answered(config: Hops, hidden, found: Integer[np.ndarray, "rows digits"], co
     }
 
 
-def told(config: Hops, hidden, columns: Columns) -> Texts:
+def told(config: HopQueries, hidden, columns: Columns) -> Texts:
     sigma, steps = columns["sequence"], columns["step_values"]
     prompt = Prose([])
     for block in range(config.blocks):
@@ -124,7 +124,7 @@ def told(config: Hops, hidden, columns: Columns) -> Texts:
     )
 
 
-def solve(config: Hops, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution:
+def solve(config: HopQueries, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution:
     """One hop after another with the permutations as they are printed."""
     sigma = {int(block): row.split() for block, row in re.findall(r"s(\d+) = \[([\d ]+)\]", prompt)}
     ((hops, letter, block),) = re.findall(r"hop (\d+) from letter (\d+) of block (\d+)", prompt)
@@ -139,7 +139,7 @@ def solve(config: Hops, drawn: Mapping[str, Any], prompt: str) -> WorkedSolution
 TASK = TaskSource(
     id="composition",
     says="follow permutations, half of them hidden, from block to block",
-    Config=Hops,
+    Config=HopQueries,
     space=space,
     source=source,
     solve=solve,

@@ -20,7 +20,7 @@ from jaxtyping import PRNGKeyArray
 
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.composition.config import Hardness
-from stairwise.tasks.permutations import all_permutations
+from stairwise.papers.composition.permutations import all_permutations
 from stairwise.train.keys import role_key
 from stairwise.train.stage import Outcome
 
@@ -90,7 +90,7 @@ class Reader(eqx.Module):
         return self.encoder(tokens)[-1]
 
 
-class Perceptron(eqx.Module):
+class HopPerceptron(eqx.Module):
     """tanh over all one-hot tokens together."""
 
     first: jax.Array
@@ -129,7 +129,7 @@ def random_network(
         return Reader(encoder)
     first, second = jax.random.split(key)
     scale = gain * (length * vocab) ** -0.5
-    return Perceptron(
+    return HopPerceptron(
         scale * jax.random.normal(first, (width, length * vocab), dtype=jnp.float64),
         gain * width**-0.5 * jax.random.normal(second, (outputs, width), dtype=jnp.float64),
         vocab,

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
+from stairwise.papers.composition.permutations import inverse
 from stairwise.papers.composition.plan import Layer
 from stairwise.papers.composition.task import ideal_stream
-from stairwise.tasks.permutations import inverse
 
 
 class Counts(NamedTuple):

@@ -14,6 +14,7 @@ def descent(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str, 
         says=says,
         Config=Descent,
         program=train.descent,
+        opens_with="accuracy *",
         model=train.stored_model,
         microscope=microscope.attention,
         figures=figures,
@@ -77,7 +78,6 @@ ANY_BLOCKS = descent(
             seeds=5,
             group=1,
         ),
-        "paper": Preset(replace(ANY, path="exact", block=1024), ANY_SIZES, seeds=5, hours=0.1, note="not in the paper"),
     },
 )
 
@@ -103,13 +103,6 @@ SPARSE_LEARNING = descent(
         ),
         "gpu": Preset(
             replace(SPARSE, task=Task(8, 5, moved=2), samples=65_536, learning_rate=4e6), sparse_arms(8), seeds=5
-        ),
-        "paper": Preset(
-            replace(SPARSE, task=Task(8, 5, moved=2), samples=65_536, learning_rate=4e6),
-            sparse_arms(8),
-            seeds=5,
-            hours=0.2,
-            note="not in the paper",
         ),
     },
 )
@@ -140,7 +133,6 @@ VALUES = descent(
     {
         "quick": Preset(replace(FREE, task=Task(4, 5), samples=8192, learning_rate=1e5), SCALES | TRAINED, seeds=3),
         "gpu": Preset(FREE, SCALES | TRAINED, seeds=8, group=8),
-        "paper": Preset(FREE, SCALES | TRAINED, seeds=20, group=8, hours=0.3, note="not in the paper"),
     },
 )
 
@@ -157,6 +149,7 @@ THRESHOLD = Experiment(
     says="the sample size M* from which attention is right, against k and N, with and without sharing positions",
     Config=Threshold,
     program=threshold.threshold,
+    opens_with="wrong",
     figures=(
         Figure(
             "fig-threshold", "Share of wrong attention against M, and M* against kN(L+1)^2", figures.sweeps.thresholds
@@ -177,14 +170,6 @@ THRESHOLD = Experiment(
             seeds=8,
             group=8,
         ),
-        "paper": Preset(
-            Threshold(block=512, looks=(0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), test_examples=80),
-            LARGE | sizes((32, 5)),
-            seeds=8,
-            group=4,
-            hours=0.5,
-            note="the paper's own bound, k^4 N^6, is never near",
-        ),
     },
 )
 
@@ -197,7 +182,7 @@ SMALL = Encoder(
     learning_rate=2e-3,
     warm_up=50,
     steps=400,
-    measure_every=50,
+    measure_every=20,
     test_examples=128,
 )
 ONE_QUERY = Encoder(supervise="one", final_rate=1.0, steps=12_000)
@@ -207,6 +192,7 @@ ENCODER = Experiment(
     says="Figure 3 right: a standard transformer learns 4 hops from the mixture 1, 2, 4, not from 4 hops alone",
     Config=Encoder,
     program=encoder.training,
+    opens_with="accuracy *",
     figures=(
         Figure(
             "fig3-right",
@@ -245,6 +231,7 @@ REPETITION = Experiment(
     says="beyond the paper: the same steps on few examples repeated often, or on many seen once",
     Config=Encoder,
     program=encoder.training,
+    opens_with="accuracy *",
     figures=(
         Figure("fig-repetition", "Held-out accuracy against steps, by the number of examples", figures.encoder.pools),
     ),
@@ -256,13 +243,61 @@ REPETITION = Experiment(
             note="two hops, which a CPU minute reaches",
         ),
         "gpu": Preset(Encoder(), pools(10_000, 30_000, 100_000, 1_000_000, 0), seeds=5, group=5, hours=0.2),
-        "paper": Preset(
-            Encoder(steps=32_000),
-            pools(10_000, 30_000, 100_000, 300_000, 1_000_000, 0),
-            seeds=8,
-            group=8,
-            hours=2.0,
-            note="not in the paper; long enough to see where more data catches up",
+    },
+)
+
+TAKEOFF_SIZES = {
+    f"k={k}, N={N}": {"task.blocks": k, "task.alphabet": N, "hops": (k,), "test_hops": (k,)}
+    for k, N in ((2, 4), (2, 8), (2, 12), (4, 4))
+}
+ALONE = Encoder(
+    task=Task(2, 4),
+    hops=(2,),
+    test_hops=(2,),
+    supervise="one",
+    model=Model(layers=3, width=128, heads=4),
+    batch=256,
+    learning_rate=1e-3,
+    final_rate=1.0,
+    warm_up=200,
+    steps=6000,
+    test_examples=256,
+)
+TAKEOFF = Experiment(
+    id="takeoff",
+    says="beyond the paper: from how many labels k hops alone are learnt, against N (N-1)^(2k-1)",
+    Config=Encoder,
+    program=encoder.training,
+    opens_with="accuracy *",
+    figures=(
+        Figure(
+            "fig-takeoff",
+            "Runs that learn k hops alone by the number of labels, against N (N-1)^(2k-1)",
+            figures.encoder.takeoff,
+        ),
+    ),
+    presets={
+        "quick": Preset(
+            replace(
+                ALONE,
+                model=SMALL.model,
+                batch=64,
+                learning_rate=2e-3,
+                warm_up=50,
+                steps=800,
+                test_examples=128,
+                measure_every=40,
+            ),
+            crossed({"k=2, N=3": {"task.alphabet": 3}, "k=2, N=4": {}}, pools(100, 1600, 0)),
+            seeds=2,
+            note="two sizes, 800 steps",
+        ),
+        "gpu": Preset(
+            ALONE,
+            crossed(TAKEOFF_SIZES, pools(100, 400, 1600, 6400, 25_600, 102_400, 0)),
+            seeds=5,
+            group=35,
+            note="a pool of M sequences has M labels; k=4, N=3 was registered and not reached",
         ),
     },
 )
@@ -278,6 +313,7 @@ HARDNESS = Experiment(
     says="how much of the hidden permutations a random network's population gradient sees, against the SQ bound",
     Config=Hardness,
     program=hardness.gradient_variance,
+    opens_with="largest share of the bound",
     study=True,
     precision=64,
     figures=(
@@ -286,8 +322,18 @@ HARDNESS = Experiment(
     presets={
         "quick": Preset(Hardness(), NETWORKS, seeds=2),
         "gpu": Preset(Hardness(width=64), NETWORKS, seeds=8, note="runs on the host"),
-        "paper": Preset(Hardness(width=64), NETWORKS, seeds=8, hours=0.1, note="not in the paper"),
     },
 )
 
-EXPERIMENTS = (CURRICULUM, MIXTURE, ENCODER, THRESHOLD, REPETITION, VALUES, SPARSE_LEARNING, ANY_BLOCKS, HARDNESS)
+EXPERIMENTS = (
+    CURRICULUM,
+    MIXTURE,
+    ENCODER,
+    THRESHOLD,
+    REPETITION,
+    TAKEOFF,
+    VALUES,
+    SPARSE_LEARNING,
+    ANY_BLOCKS,
+    HARDNESS,
+)

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Integer, PRNGKeyArray
 
+from stairwise.papers.composition.permutations import first_non_permutation, uniform_permutations, uniform_subset
 from stairwise.papers.composition.plan import Layer
-from stairwise.tasks.permutations import first_that_is_none, uniform_permutations, uniform_subset
 from stairwise.tasks.protocols import ANSWER, Axis, Sentence, check_supervision, told_next
 from stairwise.train.keys import role
 
@@ -112,7 +112,7 @@ def composition(
     hidden: Integer[np.ndarray, "blocks alphabet"], *, cyclic: bool = True, allow_repeats: bool = False
 ) -> Composition:
     """The task with the given hidden permutations, which must be such."""
-    wrong = first_that_is_none(hidden)
+    wrong = first_non_permutation(hidden)
     if wrong is not None:
         row = hidden[wrong].tolist()
         raise ValueError(f"hidden[{wrong}]={row} must be a permutation of 0..{hidden.shape[1] - 1} (composition)")

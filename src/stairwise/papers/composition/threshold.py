@@ -22,7 +22,7 @@ from stairwise.train.stage import Stage
 SHARED = {"": False, " shared": True}
 
 
-class State(NamedTuple):
+class LayerCounts(NamedTuple):
     """The counts of every layer, and the samples in them."""
 
     counts: list[integer.Counts]
@@ -40,24 +40,26 @@ def threshold(config: Threshold) -> list[Stage]:
             measure=measure,
             measure_at=config.ticks,
             finish=lambda trial, state, key: (None, {}),
+            counts="samples",
+            per_tick=config.block,
         )
     ]
 
 
-def init(trial: RunningTrial[Threshold], carry, key) -> State:
+def init(trial: RunningTrial[Threshold], carry, key) -> LayerCounts:
     layers = range(trial.config.task.layers)
-    return State([integer.no_counts(layer, trial.config.task.tokens) for layer in layers], jnp.int32(0))
+    return LayerCounts([integer.no_counts(layer, trial.config.task.tokens) for layer in layers], jnp.int32(0))
 
 
-def tick(trial: RunningTrial[Threshold], state: State, key, t) -> State:
+def tick(trial: RunningTrial[Threshold], state: LayerCounts, key, t) -> LayerCounts:
     config = trial.config
     task, plan = task_of(config.task, trial), config.task.plan
     samples = draw_samples(task, trial.key("training"), t * config.block, config.block)
     counts = [integer.add_pairs(one, plan, layer, task.hidden, *samples) for layer, one in enumerate(state.counts)]
-    return State(counts, state.samples + config.block)
+    return LayerCounts(counts, state.samples + config.block)
 
 
-def measure(trial: RunningTrial[Threshold], state: State, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Threshold], state: LayerCounts, key, t) -> dict[str, Array]:
     """For every layer, over all tokens of fresh sequences: how often the largest logit is wrong, and the least margin.
 
     Margins (right key minus best other) are in units of 1/(kN^2), where the population's are N-1 or so.

@@ -94,6 +94,7 @@ def _stage(config: Descent, name: str, way: Way, *, guarded: bool, when=None) ->
         snapshot_at=tuple(range(0, ticks + 1, config.ticks)),
         finish=finish,
         when=when,
+        per_tick=1 / config.ticks,
     )
 
 

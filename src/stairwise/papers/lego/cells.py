@@ -11,7 +11,7 @@ from stairwise.papers.lego.config.task import action_of
 REPEATS = 2000
 
 
-class Cell(NamedTuple):
+class ArmsCompared(NamedTuple):
     """Exact match of a free action and of another at one length, seed by seed, and the difference of their means."""
 
     actions: tuple[str, str]
@@ -37,7 +37,7 @@ class Cell(NamedTuple):
         return "\n".join(f"{values.mean():.2f}{mark}" for values, mark in zip(self.values, marks, strict=True))
 
 
-def compared(records: Sequence[Any], length: int, step: int | None = None) -> Cell:
+def compared(records: Sequence[Any], length: int, step: int | None = None) -> ArmsCompared:
     """The free (cyclic) action against the other, at a test length, after `step` steps (by default the last look)."""
     names = list(dict.fromkeys(record.config.task.action for record in records))
     free = [name for name in names if action_of(name).free]
@@ -48,7 +48,7 @@ def compared(records: Sequence[Any], length: int, step: int | None = None) -> Ce
         np.array([_value(record, length, step) for record in records if record.config.task.action == name])
         for name in (free[0], others[0])
     )
-    return Cell((free[0], others[0]), values, difference(*values))  # type: ignore[arg-type]
+    return ArmsCompared((free[0], others[0]), values, difference(*values))  # type: ignore[arg-type]
 
 
 def difference(first: np.ndarray, second: np.ndarray) -> Estimate:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 from stairwise.measure.accuracy import share
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.config.dynamics import Curriculum
-from stairwise.papers.lego.model import VALUE, SparseScores, Transformer
+from stairwise.papers.lego.model import VALUE, ClauseTransformer, SparseScores
 from stairwise.papers.lego.task import Chain, Lego, lego
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
@@ -43,11 +43,11 @@ def _chains(task: Lego, key, batch: int) -> Chain:
     return jax.vmap(lambda b: task.sample(at(key, b)))(jnp.arange(batch, dtype=jnp.int32))
 
 
-def _transformer(trial: RunningTrial[Curriculum], weights: Array, scores: SparseScores) -> Transformer:
+def _transformer(trial: RunningTrial[Curriculum], weights: Array, scores: SparseScores) -> ClauseTransformer:
     config = trial.config
     size = np.log(config.task.vocabulary)
     clip = config.network.clip_factor * size
-    return Transformer(weights, scores, config.sigma0 * size, clip, config.network.rho, config.network.power)
+    return ClauseTransformer(weights, scores, config.sigma0 * size, clip, config.network.rho, config.network.power)
 
 
 # --- stage 1 ----------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def _attention_stage(config: Curriculum) -> Stage:
         zero = SparseScores.zero(task.vocabulary, carry.dtype)
         return State(zero, carry, jnp.zeros(1, dtype=carry.dtype))
 
-    def network(trial, state: State) -> Transformer:
+    def network(trial, state: State) -> ClauseTransformer:
         return _transformer(trial, state.fixed, state.trained)
 
     def loss(trial, scores: SparseScores, state: State, chains: Chain) -> Float[Array, ""]:
@@ -160,7 +160,7 @@ class Heard(NamedTuple):
     missed: Float[Array, " steps"]
 
 
-def rollout(network: Transformer, task: Lego, chain: Chain, length: Int[Array, ""]) -> Heard:
+def rollout(network: ClauseTransformer, task: Lego, chain: Chain, length: Int[Array, ""]) -> Heard:
     """Greedy answers to a chain of `length` at most the task's, the model's own clauses fed back.
 
     The order of clauses is nothing to the model, so the context is padded and masked, and the query stands last.
@@ -186,7 +186,7 @@ def rollout(network: Transformer, task: Lego, chain: Chain, length: Int[Array, "
 
 
 @eqx.filter_jit
-def _tests(config: Curriculum, network: Transformer, key) -> dict[str, Array]:
+def _tests(config: Curriculum, network: ClauseTransformer, key) -> dict[str, Array]:
     """Exact match of values and of clauses, and the mean eps over the steps, at every length."""
     task = lego(config.task.action, config.task.variables, max(config.test_lengths))
 

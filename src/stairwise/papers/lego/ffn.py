@@ -124,7 +124,7 @@ class ValueToken(eqx.Module):
 # --- reading the features ---------------------------------------------------------------------------------------------
 
 
-class Shape(NamedTuple):
+class FeatureShape(NamedTuple):
     """The features of Theorems B.1 and C.1: one entry for each class j and value y, read at its best neuron."""
 
     winner: Int[Array, "classes values"]
@@ -153,7 +153,7 @@ def emergence(
     return (jnp.einsum("jrg,jgy->jry", features.action, weights.astype(features.action.dtype)) + features.value) / 2
 
 
-def shape(token: ValueToken, features: Features) -> Shape:
+def shape(token: ValueToken, features: Features) -> FeatureShape:
     """What each (j, y) ended with, at the neuron with the largest V_psi."""
     fibers = token.fibers
     winner = jnp.argmax(emergence(features, fibers), axis=1).astype(jnp.int32)
@@ -172,7 +172,7 @@ def shape(token: ValueToken, features: Features) -> Shape:
 
     classes = jnp.arange(winner.shape[0], dtype=jnp.int32)
     rows = jax.vmap(lambda j: jax.vmap(lambda y: one(j, y))(classes))(classes)
-    return Shape(winner, *rows)
+    return FeatureShape(winner, *rows)
 
 
 def _mean(values: Array, mask: Array) -> Array:

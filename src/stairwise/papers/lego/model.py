@@ -81,7 +81,7 @@ class FullScores(eqx.Module):
 # --- the network ------------------------------------------------------------------------------------------------------
 
 
-class Transformer(eqx.Module):
+class ClauseTransformer(eqx.Module):
     """F = FFN o Attention; `positions` is 5, or 1 for a network that predicts a single token of the clause.
 
     bias   b, the same for every neuron, not trained       clip  B of F <- min(F, B)
@@ -109,7 +109,7 @@ class Transformer(eqx.Module):
         """m."""
         return self.weights.shape[-1]
 
-    def only(self, position: int) -> "Transformer":
+    def only(self, position: int) -> "ClauseTransformer":
         """The same network, predicting one token of the clause: the positions share nothing but attention."""
         return eqx.tree_at(lambda model: model.weights, self, self.weights[:, :, position : position + 1])
 
@@ -163,7 +163,7 @@ def surprise(logits: Float[Array, "*shape tokens"], target: Integer[Array, "*sha
 # --- losses and accuracy ----------------------------------------------------------------------------------------------
 
 
-def token_losses(model: Transformer, task: Lego, chain: Chain, step: int) -> Float[Array, " positions"]:
+def token_losses(model: ClauseTransformer, task: Lego, chain: Chain, step: int) -> Float[Array, " positions"]:
     """-log p_i(answer `step` | Z^{L,step-1}) of each token i that the model predicts; the value alone if only one."""
     clauses = task.clauses(chain)
     context = clauses[: task.length + step]
@@ -172,12 +172,12 @@ def token_losses(model: Transformer, task: Lego, chain: Chain, step: int) -> Flo
     return surprise(model.logits(context, task.length), target)
 
 
-def loss(model: Transformer, task: Lego, chain: Chain, steps: tuple[int, ...]) -> Float[Array, ""]:
+def loss(model: ClauseTransformer, task: Lego, chain: Chain, steps: tuple[int, ...]) -> Float[Array, ""]:
     """Eq. (6): the sum over the steps l of Loss^{L,l}, each the sum of its tokens' losses; one chain's part of it."""
     return sum((jnp.sum(token_losses(model, task, chain, step)) for step in steps), start=jnp.zeros((), jnp.float32))
 
 
-def accuracy(model: Transformer, task: Lego, chain: Chain) -> Float[Array, ""]:
+def accuracy(model: ClauseTransformer, task: Lego, chain: Chain) -> Float[Array, ""]:
     """Eq. (5): the probability of the true next clause, averaged over all L steps under teacher forcing."""
     steps = range(1, task.length + 1)
     clause = [jnp.exp(-jnp.sum(token_losses(model, task, chain, step))) for step in steps]
@@ -199,11 +199,11 @@ def initial(
     q: int,
     positions: int = SLOTS,
     dtype=jnp.float32,
-) -> Transformer:
+) -> ClauseTransformer:
     """Assumption 3.3: Q = 0, W iid N(0, sigma0^2). The paper sets sigma0 = d^{-1/2} and b = sigma0 log d."""
     shape = (SLOTS, tokens, positions, tokens, neurons)
     weights = sigma0 * jax.random.normal(role(key, "weights"), shape, dtype=dtype)
-    return Transformer(weights, SparseScores.zero(tokens, dtype), bias, clip, rho, q)
+    return ClauseTransformer(weights, SparseScores.zero(tokens, dtype), bias, clip, rho, q)
 
 
 def feature_ratio(actions: int, values: int) -> float:
@@ -226,7 +226,7 @@ def feature_scale(clip: Number, rho: Number, q: int, bias: Number = 0.0, resting
 
 def ideal(
     task: Lego, *, clip: float, rho: float, q: int, scores: SparseScores | None = None, dtype=jnp.float32
-) -> Transformer:
+) -> ClauseTransformer:
     """The FFN that gradient descent approaches, for the value token: one neuron y for each value, b = 0.
 
     With alpha = 2B'C/(1+C) and beta = 2B'/(1+C), V_{j,y}(g) = alpha if g(y) = j, else -beta, and V_{j,y}(y') = beta if
@@ -241,7 +241,7 @@ def ideal(
     weights[1, action:value, 0, value:] = np.where(np.asarray(task.table)[:, None] == values[:, None], alpha, -beta)
     weights[4, value:, 0, value:] = np.where(values[:, None, None] == values, beta, -alpha)
     scores = SparseScores.zero(task.vocabulary, dtype) if scores is None else scores
-    return Transformer(jnp.asarray(weights, dtype=dtype), scores, 0.0, clip, rho, q)
+    return ClauseTransformer(jnp.asarray(weights, dtype=dtype), scores, 0.0, clip, rho, q)
 
 
 def symmetric_scores(task: Lego, a: Number, b: Number, c: Number, e: Number, dtype=jnp.float32) -> SparseScores:

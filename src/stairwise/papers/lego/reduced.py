@@ -23,9 +23,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from stairwise.papers.lego.activation import Number, smooth_relu
+from stairwise.papers.lego.groups import Action
 from stairwise.papers.lego.model import feature_scale, logit_clip, surprise
 from stairwise.papers.lego.theory import features, orbits
-from stairwise.tasks.groups import Action
 
 Scores = Float[Array, "4"]  # a, b, c, e
 
@@ -79,8 +79,8 @@ def ideal_values(
 
 def shares(scores: Scores, length: Number | Int[Array, ""], step: Number | Int[Array, ""]) -> Scores:
     """Attention mass on: the right predicate, all other predicates, the own answer, all earlier answers."""
-    one = jnp.ones((), dtype=scores.dtype)
-    return jax.nn.softmax(scores + jnp.log(jnp.stack([one, (length - 1) * one, one, (step - 1) * one])))
+    clauses = jnp.array([1, length - 1, 1, step - 1], dtype=scores.dtype)
+    return jax.nn.softmax(scores + jnp.log(clauses))
 
 
 class Context(NamedTuple):

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from stairwise.tasks.groups import Action, named
+from stairwise.papers.lego.groups import Action, named
 from stairwise.tasks.protocols import ANSWER, Axis, Sentence, check_supervision, told_next
 from stairwise.train.keys import at, role
 
@@ -124,8 +124,8 @@ class Lego(eqx.Module):
             reached = self.table[action, value]
             return reached, reached
 
-        start = start.astype(self.table.dtype)
-        return jnp.concatenate([start[None], jax.lax.scan(step, start, actions)[1]])
+        first = start.astype(self.table.dtype)
+        return jnp.concatenate([first[None], jax.lax.scan(step, first, actions)[1]])
 
     def track_by_products(
         self, start: Integer[Array, ""], actions: Integer[Array, " length"]

@@ -21,6 +21,7 @@ from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import (
     VALUE,
+    Tested,
     clause_losses,
     cut,
     equivariance,
@@ -37,7 +38,7 @@ from stairwise.train.gradient import Training, gradient_training, numbered, with
 from stairwise.train.keys import at, role
 from stairwise.train.leaves import named_leaves, rebuilt
 from stairwise.train.loop import RunningTrial
-from stairwise.train.own import MakeModel, Sizes, builder
+from stairwise.train.own import MakeModel, ModelSizes, builder
 from stairwise.train.schedules import warm_up_cosine
 from stairwise.train.stage import Stage, every
 
@@ -71,7 +72,7 @@ def training(config: Practical) -> list[Stage]:
 def training_own(make_model: MakeModel, config: Practical) -> list[Stage]:
     """The same of a model of the user's own; a position is a clause, and there is no attention to look at."""
     vocabulary, length = config.task.vocabulary, 2 * config.longest + 1
-    build = builder(make_model, Sizes(vocabulary, vocabulary, length, SLOTS))
+    build = builder(make_model, ModelSizes(vocabulary, vocabulary, length, SLOTS))
     return [base_stage(config, "train", model=lambda trial, key: OwnDecoder(build(role(key, "model"))))]
 
 
@@ -90,7 +91,7 @@ def base_stage(config: Practical, name: str, model: Callable[..., Any] | None = 
         loss=lambda trial, model, batch, key: batch_loss(config, model, batch),
         optimizer=optimizer,
         steps=config.steps,
-        measure=measure,
+        measure=partial(measure, last=config.steps),
         measure_at=every(config.measure_every, config.steps)[1:],
         keep=partial(named_leaves, name=WEIGHTS) if config.keep_weights else None,
         finish=attention_maps,
@@ -222,20 +223,48 @@ def place_key(config: Practical, key: PRNGKeyArray) -> PRNGKeyArray | None:
     return role(key, "places") if config.model.positions == "randomised" else None
 
 
-def fresh_chains(trial: RunningTrial[Practical], purpose: str, length: int, count: int) -> tuple[Chain, Any]:
-    """Chains that no training step sees, and a key for the places of each where these are random."""
-    key = trial.key(purpose)
-    keys = jax.vmap(partial(at, key))(jnp.arange(count, dtype=jnp.int32))
+def fresh_chains(
+    trial: RunningTrial[Practical], purpose: str, length: int, numbers: Integer[Array, " chains"]
+) -> tuple[Chain, Any]:
+    """Chains that no training step sees, by number, and a key for the places of each where these are random."""
+    keys = jax.vmap(partial(at, trial.key(purpose)))(numbers)
     chains = jax.vmap(make_task(trial.config.task, length).sample)(keys)
     return chains, jax.vmap(partial(place_key, trial.config))(keys)
 
 
-def measure(trial: RunningTrial[Practical], state: Training, key, t) -> dict[str, Array]:
-    """The last batch's loss, every test length on the same fresh sentences, and how good the labels were."""
+def in_size(config: Practical, t, last: int | None, test: Callable[[Integer[Array, " sentences"]], Any]) -> Any:
+    """test(n) over all fresh sentences n, and before step `last`, where one is given, over the first few of them.
+
+    All of them are then tested in blocks of as many, so that there is one program to compile.
+    """
+    few = config.block
+    if few == config.test_examples or last is None:
+        return test(jnp.arange(config.test_examples, dtype=jnp.int32))
+    first = jnp.arange(few, dtype=jnp.int32)
+    blocks = jnp.where(t >= last, config.test_examples // few, 1)
+
+    def add(block: Integer[Array, ""], sums: Any) -> Any:
+        return jax.tree.map(jnp.add, sums, test(block * few + first))
+
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(test, first))
+    return jax.tree.map(lambda leaf: leaf / blocks, jax.lax.fori_loop(0, blocks, add, nothing))
+
+
+def measure(trial: RunningTrial[Practical], state: Training, key, t, *, last: int | None = None) -> dict[str, Array]:
+    """The last batch's loss, every test length on the same fresh sentences, and how good the labels were.
+
+    `last` is the step after which a test has all of its sentences; there may be fewer before.
+    """
     config = trial.config
-    chains, keys = fresh_chains(trial, "test", config.longest, config.test_examples)
     task = make_task(config.task, config.longest)
-    tested = rolled_out(state.model, task, chains, config.test_lengths, keys)
+
+    def test(numbers: Integer[Array, " sentences"]) -> Tested:
+        chains, keys = fresh_chains(trial, "test", config.longest, numbers)
+        return rolled_out(state.model, task, chains, config.test_lengths, keys)
+
+    tested = in_size(config, t, last, test)
+    every_test = jnp.arange(config.test_examples, dtype=jnp.int32)
+    chains, keys = fresh_chains(trial, "test", config.longest, every_test)
     metrics: dict[str, Array] = {"loss": state.loss}
     for place, length in enumerate(config.test_lengths):
         metrics |= {f"{name} {length}": values[place] for name, values in tested._asdict().items()}
@@ -262,7 +291,8 @@ def attention_maps(trial: RunningTrial[Practical], state: Training, key) -> dict
     if not config.map_lengths or not attends(state.model, config):
         return {}
     arrays = {}
-    chains, keys = fresh_chains(trial, "attention", max(config.map_lengths), config.map_sequences)
+    sentences = jnp.arange(config.map_sequences, dtype=jnp.int32)
+    chains, keys = fresh_chains(trial, "attention", max(config.map_lengths), sentences)
     for length in config.map_lengths:
         task = make_task(config.task, length)
         order = task.predicate_order(key)

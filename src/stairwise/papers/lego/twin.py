@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from stairwise.interop.torch.parts import Perceptron, Positions, attend, linear, norm, parameter
 from stairwise.papers.lego.decoder import Decoder
-from stairwise.papers.lego.model import ANSWER_SLOTS, PREDICATE_SLOTS, FullScores, Transformer
+from stairwise.papers.lego.model import ANSWER_SLOTS, PREDICATE_SLOTS, ClauseTransformer, FullScores
 from stairwise.papers.lego.task import BLANK
 
 
@@ -40,7 +40,7 @@ class DecoderTwin(nn.Module):
 class TheoryTwin(nn.Module):
     """Clauses (clauses, 5), the last of which asks, to F of each token of the next clause."""
 
-    def __init__(self, model: Transformer):
+    def __init__(self, model: ClauseTransformer):
         super().__init__()
         scores = model.scores if isinstance(model.scores, FullScores) else FullScores.of(model.scores)
         self.weights, self.scores = parameter(model.weights), parameter(scores.blocks)
@@ -59,4 +59,4 @@ class TheoryTwin(nn.Module):
         return smooth.sum(dim=-1).clamp(max=self.clip)
 
 
-TWINS = {Decoder: DecoderTwin, Transformer: TheoryTwin}
+TWINS = {Decoder: DecoderTwin, ClauseTransformer: TheoryTwin}

@@ -98,7 +98,7 @@ def _columns(
 
     A query sees keys up to itself; its own bit is the query's; the token after the inputs is always 0.
     """
-    positions, queries = scores.shape[0] // 2, len(secret)
+    positions, queries = len(scores) // 2, len(secret)
     first = positions - queries
     columns = scores.reshape(positions, 2, positions, 2)[:, :, first:]
     columns = columns.at[:, :, 0, 1].set(columns[:, :, 0, 0])

@@ -14,8 +14,8 @@ from jaxtyping import Int
 
 from stairwise.config import ConfigError
 from stairwise.papers.parity_cot import word_problems
-from stairwise.papers.parity_cot.config.language import Corpus
-from stairwise.papers.parity_cot.gsm8k import Problem, reasoning, result, without_calculator
+from stairwise.papers.parity_cot.config.gsm8k import Corpus
+from stairwise.papers.parity_cot.gsm8k import WordProblem, reasoning, result, without_calculator
 
 PIECE = re.compile(r"<<|>>|####|[a-z]+|[0-9]|\n|[^\sa-z0-9]")
 UNKNOWN, BEGIN, END = "<unknown>", "<begin>", "<end>"
@@ -52,7 +52,7 @@ def pieces(text: str) -> list[str]:
     return PIECE.findall(text.lower())
 
 
-def split_parts(problem: Problem, *, strip_calculator: bool) -> tuple[list[str], list[str], list[str]]:
+def split_parts(problem: WordProblem, *, strip_calculator: bool) -> tuple[list[str], list[str], list[str]]:
     """Question, reasoning and result of a problem."""
     answer = without_calculator(problem.answer) if strip_calculator else problem.answer
     return (
@@ -103,6 +103,6 @@ def tokenise(data: str, config: Corpus) -> Tokenised:
     return Tokenised(lay_out(train, vocabulary), lay_out(held_out, vocabulary), vocabulary)
 
 
-def _fitting(config: Corpus, problems: Sequence[Problem]) -> list[tuple[list[str], list[str], list[str]]]:
+def _fitting(config: Corpus, problems: Sequence[WordProblem]) -> list[tuple[list[str], list[str], list[str]]]:
     cut = (split_parts(problem, strip_calculator=config.strip_calculator) for problem in problems)
     return [parts for parts in cut if sum(map(len, parts)) <= config.length]

@@ -23,7 +23,38 @@ class SimplifiedTransformer(eqx.Module):
     def __call__(self, tokens: Integer[Array, " positions"]) -> Float[Array, " positions"]:
         """The outputs; the sign of the last one is the answer where there is no chain of thought."""
         place = jnp.arange(len(tokens), dtype=jnp.int32)
-        x = self.E[2 * place + tokens]
+        return Block(self.A, self.W, self.h[None])(self.E[2 * place + tokens])[:, 0]
+
+
+class Block(eqx.Module):
+    """FFN([x; A(x)]): one layer of Definition 6 on vectors, whose readout H has a row per dimension of its output."""
+
+    A: Float[Array, "width width"]
+    W: Float[Array, "neurons joint"]
+    H: Float[Array, "out neurons"]
+
+    def __call__(self, x: Float[Array, "positions width"]) -> Float[Array, "positions out"]:
+        place = jnp.arange(len(x), dtype=jnp.int32)
         scores = jnp.where(place[None, :] <= place[:, None], (x @ self.A @ x.T).T, -jnp.inf)
         seen = jax.nn.softmax(scores) @ x
-        return jax.nn.relu(jnp.concatenate([x, seen], axis=1) @ self.W.T) @ self.h
+        return jax.nn.relu(jnp.concatenate([x, seen], axis=1) @ self.W.T) @ self.H.T
+
+
+class DeepTransformer(eqx.Module):
+    """L blocks, one on the outputs of the other; the embeddings are seen by the first one only."""
+
+    E: Float[Array, "atoms width"]
+    blocks: tuple[Block, ...]
+
+    def __call__(self, tokens: Integer[Array, " positions"]) -> Float[Array, " positions"]:
+        x = self.E[2 * jnp.arange(len(tokens), dtype=jnp.int32) + tokens]
+        for block in self.blocks:
+            x = block(x)
+        return x[:, 0]
+
+
+def identity(width: int, dtype: jnp.dtype) -> Block:
+    """A block of 2d neurons that hands its input on: x = ReLU(x) - ReLU(-x), whatever is attended to."""
+    one, none = jnp.eye(width, dtype=dtype), jnp.zeros((width, width), dtype=dtype)
+    W = jnp.concatenate([jnp.concatenate([one, -one]), jnp.zeros((2 * width, width), dtype=dtype)], axis=1)
+    return Block(none, W, jnp.concatenate([one, -one], axis=1))

@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from stairwise.measure import pretrained
 from stairwise.measure.estimates import Estimate, bootstrap
-from stairwise.papers.parity_cot.gsm8k import Texts, batches
+from stairwise.papers.parity_cot.gsm8k import ProblemTexts, batches
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +44,7 @@ VARIANTS = tuple(Variant(*choice) for choice in itertools.product(("min", "mean"
 EQUATION_1 = VARIANTS[0]
 
 
-class Model(NamedTuple):
+class LanguageModel(NamedTuple):
     """A causal language model with its tokenizer."""
 
     name: str
@@ -70,13 +70,13 @@ class Entropies(NamedTuple):
 # --- models -----------------------------------------------------------------------------------------------------------
 
 
-def load(name: str, *, device: str = "auto", dtype: str = "auto") -> Model:
+def load(name: str, *, device: str = "auto", dtype: str = "auto") -> LanguageModel:
     """A model by path or name, with eager attention: the other implementations never form the weights."""
     network, tokenizer = pretrained.load(name, device=device, dtype=dtype, attn_implementation="eager")
-    return Model(name, network, tokenizer)
+    return LanguageModel(name, network, tokenizer)
 
 
-def randomise(model: Model, seed: int = 0) -> Model:
+def randomise(model: LanguageModel, seed: int = 0) -> LanguageModel:
     """Put noise in the place of every matrix of the model, of the same standard deviation; the model itself is lost.
 
     So that attention has the sharpness of the trained model (a fresh initialisation is often close to uniform, where
@@ -95,7 +95,7 @@ def randomise(model: Model, seed: int = 0) -> Model:
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-def encode(tokenizer: Any, texts: Texts) -> dict[str, Encoded]:
+def encode(tokenizer: Any, texts: ProblemTexts) -> dict[str, Encoded]:
     """Both texts of a problem as tokens.
 
     A tokenizer may merge the end of the question with what follows: the question ends where its own tokens and the
@@ -117,8 +117,8 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def measure(
-    model: Model,
-    problems: Sequence[Texts],
+    model: LanguageModel,
+    problems: Sequence[ProblemTexts],
     *,
     skip_sink: bool = False,
     batch: int = 1,
@@ -142,7 +142,7 @@ def measure(
 
 
 def entropies(
-    model: Model, sequences: Sequence[Encoded], *, skip_sink: bool = False
+    model: LanguageModel, sequences: Sequence[Encoded], *, skip_sink: bool = False
 ) -> Float[np.ndarray, "batch layers heads variants"]:
     """One forward pass over right-padded sequences, each layer reduced as it is computed."""
     import torch
@@ -175,7 +175,7 @@ def entropies(
     return np.stack(layers, axis=1)
 
 
-def _check_length(model: Model, length: int) -> None:
+def _check_length(model: LanguageModel, length: int) -> None:
     limit = getattr(model.network.config, "max_position_embeddings", None)
     if limit is not None and length > limit:
         raise ValueError(f"model={model.name}: a text has {length} tokens and the model reads at most {limit}")
@@ -261,7 +261,7 @@ def _reduced(rows: "torch.Tensor", sets: "torch.Tensor") -> "torch.Tensor":
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
-class Comparison(NamedTuple):
+class EntropyComparison(NamedTuple):
     """A variant of the entropy in two situations, paired by problem: means over heads and problems."""
 
     variant: Variant
@@ -275,14 +275,14 @@ class Comparison(NamedTuple):
 Values = Float[np.ndarray, "problems layers heads variants"]
 
 
-def compare(first: Values, second: Values, repeats: int = 1000) -> list[Comparison]:
+def compare(first: Values, second: Values, repeats: int = 1000) -> list[EntropyComparison]:
     """Every variant of the first against the second, with a paired bootstrap over problems."""
     rows = []
     for k, variant in enumerate(VARIANTS):
         a, b = first[..., k].astype(np.float64), second[..., k].astype(np.float64)
         difference = bootstrap((a - b).mean(axis=(1, 2)), np.mean, repeats)
         lower, not_higher = float(np.mean(a < b)), float(np.mean(a <= b))
-        rows.append(Comparison(variant, float(a.mean()), float(b.mean()), difference, lower, not_higher))
+        rows.append(EntropyComparison(variant, float(a.mean()), float(b.mean()), difference, lower, not_higher))
     return rows
 
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 CALCULATOR = re.compile(r"<<[^<>]*>>")
 
 
-class Problem(NamedTuple):
+class WordProblem(NamedTuple):
     """One record."""
 
     question: str
     answer: str
 
 
-class Texts(NamedTuple):
+class ProblemTexts(NamedTuple):
     """What a language model reads of one problem: both texts begin with the question."""
 
     question: str
@@ -29,7 +29,7 @@ class Texts(NamedTuple):
     without_cot: str
 
 
-def read_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
+def read_problems(path: str | Path, limit: int | None = None) -> list[WordProblem]:
     """The problems of a JSON-lines file, or the first `limit` of them; ValueError names the line that is none."""
     if not os.path.isfile(path):
         raise ValueError(f"data={path} must be a file that exists (JSON lines with question and answer)")
@@ -48,19 +48,19 @@ def read_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
     return problems
 
 
-def _parse(line: bytes, where: str) -> Problem:
+def _parse(line: bytes, where: str) -> WordProblem:
     try:
         data = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{where} is not JSON ({str(error).splitlines()[0]})") from None
-    found = {name: data.get(name) if isinstance(data, dict) else None for name in Problem._fields}
+    found = {name: data.get(name) if isinstance(data, dict) else None for name in WordProblem._fields}
     if not all(isinstance(text, str) and text.strip() for text in found.values()):
         raise ValueError(f'{where} must be an object with the texts "question" and "answer"')
     try:
         "".join(found.values()).encode()  # type: ignore[arg-type]
     except UnicodeEncodeError:  # half of a pair, which JSON can spell and no tokenizer reads
         raise ValueError(f"{where} must be text, without lone surrogates") from None
-    problem = Problem(**found)  # type: ignore[arg-type]
+    problem = WordProblem(**found)  # type: ignore[arg-type]
     if "####" not in problem.answer or not result(problem.answer):
         raise ValueError(f"{where}: the answer must end with #### and the result")
     return problem
@@ -106,15 +106,15 @@ def without_calculator(answer: str) -> str:
     return CALCULATOR.sub("", answer)
 
 
-def texts(problem: Problem, *, strip_calculator: bool = False, rule: str = "last-line") -> Texts:
+def texts(problem: WordProblem, *, strip_calculator: bool = False, rule: str = "last-line") -> ProblemTexts:
     """With CoT: the question and the worked answer. Without: the question and "The answer is N."
 
-    >>> texts(Problem("1 + 1?", "1 + 1 = <<1+1=2>>2 #### 2"), strip_calculator=True)[1:]
+    >>> texts(WordProblem("1 + 1?", "1 + 1 = <<1+1=2>>2 #### 2"), strip_calculator=True)[1:]
     ('1 + 1? 1 + 1 = 2 #### 2', '1 + 1? The answer is 2.')
     """
     answer = without_calculator(problem.answer) if strip_calculator else problem.answer
     number = RESULTS[rule](problem.answer)
-    return Texts(problem.question, f"{problem.question} {answer}", f"{problem.question} The answer is {number}.")
+    return ProblemTexts(problem.question, f"{problem.question} {answer}", f"{problem.question} The answer is {number}.")
 
 
 def batches(count: int, size: int) -> Iterator[range]:

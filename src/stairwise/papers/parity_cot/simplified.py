@@ -155,7 +155,7 @@ def at_queries(table: Float[Array, "neurons atoms"], first: int) -> Float[Array,
 # --- where the query alone decides which neurons are active -----------------------------------------------------------
 
 
-class Linear(NamedTuple):
+class LinearPart(NamedTuple):
     """The network where the activations depend on the query and its bit only: f = constant + <kappa, attention>.
 
     kappa is the paper's -kappa_{i,b}, tested on every atom.
@@ -171,15 +171,15 @@ def decided(tables: Tables, first: int) -> Bool[Array, ""]:
     return jnp.all(jnp.abs(at_queries(tables.own, first)) > reach[:, None, None])
 
 
-def linear_part(tables: Tables, readout: Float[Array, " neurons"], first: int) -> Linear:
+def linear_part(tables: Tables, readout: Float[Array, " neurons"], first: int) -> LinearPart:
     """The sums over the neurons that the query's own part activates; exact where `decided`."""
     own = at_queries(tables.own, first)
     active = jnp.where(own > 0, readout[:, None, None], 0)
-    return Linear(jnp.sum(active * own, axis=0), jnp.einsum("rqb,ra->qba", active, tables.seen))
+    return LinearPart(jnp.sum(active * own, axis=0), jnp.einsum("rqb,ra->qba", active, tables.seen))
 
 
 def linear_outputs(
-    linear: Linear, scores: Float[Array, "atoms atoms"], tokens: Integer[Array, " positions"], first: int
+    linear: LinearPart, scores: Float[Array, "atoms atoms"], tokens: Integer[Array, " positions"], first: int
 ) -> Float[Array, " queries"]:
     """The outputs, without a look at any neuron."""
     weights = on_atoms(attention(scores, tokens, first), tokens)

@@ -60,6 +60,7 @@ def three_steps(config: ThreeSteps) -> list[Stage]:
             snapshot=snapshot,
             snapshot_at=points,
             finish=lambda trial, state, key: (None, {"secret": state.setting.secret}),
+            per_tick=1 / config.blocks,
         )
     ]
 

@@ -8,13 +8,14 @@ arms (rates, set sizes, options) share them, and what is looked at how often cha
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int8, PRNGKeyArray
 
+from stairwise.nn import parts
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot.config.training import Training as Config
 from stairwise.papers.parity_cot.decoder import cross_entropy, logits_of, make_decoder
@@ -24,7 +25,7 @@ from stairwise.train.gradient import Reached, Training, epochs, gradient_trainin
 from stairwise.train.keys import at
 from stairwise.train.leaves import named_leaves, stored
 from stairwise.train.loop import RunningTrial
-from stairwise.train.own import MakeModel, OwnModel, Sizes, builder
+from stairwise.train.own import MakeModel, ModelSizes, OwnModel, builder
 from stairwise.train.schedules import descent, linear_decay
 from stairwise.train.stage import Stage
 
@@ -52,7 +53,7 @@ def training_kept(config: Config) -> list[Stage]:
 
 def training_own(make_model: MakeModel, config: Config) -> list[Stage]:
     """The same of a model of the user's own, which has no attention to look at."""
-    build = builder(make_model, Sizes(vocabulary=2, outputs=2, length=Layout.of(config.task).length))
+    build = builder(make_model, ModelSizes(vocabulary=2, outputs=2, length=Layout.of(config.task).length))
     return [stage(config, keep=True, model=lambda trial, key: build(trial.key("model")))]
 
 
@@ -173,9 +174,14 @@ def measure(trial: Trial, state: Training, key, t) -> dict[str, Array]:
     assert state.hit is not None
     found = accuracy(state.model, problem, tokens, config.batch) | {"hit": state.hit.tick}
     found["loss"] = jnp.where(t == 0, found["validation loss"], state.loss)  # there is no batch before the first
-    if config.attention == 0 or not isinstance(state.model, Transformer):
+    if not attends(state.model, config):
         return found
     return found | head_metrics(state.model, problem, tokens[: config.attention])
+
+
+def attends(model: Any, config: Config) -> TypeGuard[Transformer]:
+    """Whether attention is measured: it is asked for, and the model has attention weights."""
+    return config.attention > 0 and config.model.mixer == parts.SOFTMAX and isinstance(model, Transformer)
 
 
 def snapshot(trial: Trial, state: Training) -> dict[str, Array]:
@@ -190,7 +196,7 @@ def finish(trial: Trial, state: Training, key) -> dict[str, Array]:
     """The secret in the order of the chain; attention of the supervised rows, averaged and of one sequence."""
     config = trial.config
     found = {"secret": secret_of(config.task, trial.key("secret"), config.task.size)}
-    if config.attention > 0 and isinstance(state.model, Transformer):
+    if attends(state.model, config):
         problem = state.aux
         first = validation_tokens(trial, problem)[0]
         found |= snapshot(trial, state)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stairwise.config import ConfigError
-from stairwise.papers.parity_cot.gsm8k import Problem, read_problems
+from stairwise.papers.parity_cot.gsm8k import WordProblem, read_problems
 
 VARIABLE = "STAIRWISE_GSM8K"
 SPLITS = ("train.jsonl", "test.jsonl")
@@ -27,8 +27,8 @@ _places: dict[str, Path] = {}
 class Split(NamedTuple):
     """Problems to train on, and problems to look at."""
 
-    train: list[Problem]
-    held_out: list[Problem]
+    train: list[WordProblem]
+    held_out: list[WordProblem]
 
 
 def address(data: str) -> str:

@@ -56,6 +56,8 @@ def descent(config: Descent) -> list[Stage]:
             snapshot=lambda trial, state: {"W": state.W, "gates": state.gates},
             snapshot_at=() if config.steps == 1 else points,
             finish=precise(finish),
+            counts="samples" if config.steps == 1 else "gradient steps",
+            per_tick=config.block if config.steps == 1 else 1 / config.blocks,
         )
     ]
 
@@ -187,7 +189,7 @@ def asked(trial: RunningTrial[Descent], model: PositionalAttention, exact, numbe
     return jnp.where(model.tree.visible(model.mask), disturbed, 0)
 
 
-def learning_rate(trial: RunningTrial[Descent], model: PositionalAttention, exact) -> Float[Array, ""]:
+def learning_rate(trial: RunningTrial[Any], model: PositionalAttention, exact) -> Float[Array, ""]:
     """eta, such that one step from zero gives the root's children the logit lam (see `Rate`)."""
     config = trial.config
     tree, lam = model.tree, config.rate.lam

@@ -67,7 +67,7 @@ def convergence(records: Sequence[Any]):
     return figure
 
 
-def _panels(axes: Sequence[Any], arms: dict[str, list[Any]], names: Sequence[str], labels: Sequence[str]) -> None:
+def _panels(axes: Any, arms: dict[str, list[Any]], names: Sequence[str], labels: Sequence[str]) -> None:
     for panel, name, label in zip(axes, names, labels, strict=True):
         for arm, records in arms.items():
             colour = ARM_COLOURS.get(arm, COLOURS[3])

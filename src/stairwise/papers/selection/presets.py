@@ -46,6 +46,7 @@ def _online(id: str, says: str, figures: tuple[Figure, ...], quick: dict, paper:
         says=says,
         Config=Online,
         program=train.online,
+        opens_with="loss length=*",
         model=MODEL,
         figures=figures,
         presets={
@@ -113,6 +114,7 @@ HEATMAP = Experiment(
     says="Figures 3 and 8: W and V turn into the identity blocks",
     Config=Online,
     program=train.online,
+    opens_with="loss fresh",
     model=MODEL,
     microscope=microscope.weights,
     figures=(
@@ -133,6 +135,7 @@ FCN = Experiment(
     says="Theorem 3.5 seen by trained nets: no fully connected net narrower than Td gets below the bound",
     Config=Fcn,
     program=fcn.train_fcn,
+    opens_with="train_loss",
     figures=(Figure("fig-fcn", "Risk of trained nets against first-layer width", figures.fcn_risks),),
     presets={
         "quick": Preset(Fcn(), WIDTHS | LITERAL, seeds=2),
@@ -141,14 +144,6 @@ FCN = Experiment(
             {f"m={m}": {"first_width": m} for m in (1, 2, 4, 8, 12, 15, 16, 32)},
             seeds=5,
             group=40,
-        ),
-        "paper": Preset(
-            Fcn(task=Task(8, 2, 2), widest=32, steps=20_000),
-            {f"m={m}": {"first_width": m} for m in range(1, 33)},
-            seeds=5,
-            group=40,
-            hours=0.1,
-            note="the paper has no such figure; every width is tried",
         ),
     },
 )
@@ -181,19 +176,12 @@ BEYOND = Experiment(
     says="what happens when an assumption is changed: data, encodings, optimiser, parametrisation, temperature",
     Config=Online,
     program=train.online,
+    opens_with="loss length=*",
     model=MODEL,
     figures=(Figure("fig-beyond", "Each switch: in distribution, longer, larger subsets", figures.switches),),
     presets={
         "quick": Preset(QUICK, SWITCHES, seeds=2),
         "gpu": Preset(replace(QUICK, steps=10_000, measure_every=100), SWITCHES, seeds=8, group=16),
-        "paper": Preset(
-            replace(PAPER, steps=20_000),
-            SWITCHES,
-            seeds=5,
-            group=10,
-            hours=0.5,
-            note="the switches at the paper's sizes",
-        ),
     },
 )
 
@@ -203,13 +191,13 @@ POPULATION = Experiment(
     says="gradient flow on the population loss, exactly: the 1/t law and what the weights cost at other lengths",
     Config=Population,
     program=population.dynamics,
+    opens_with="loss",
     study=True,
     precision=64,
     figures=(Figure("fig-population", "The 1/t law, and the loss at other lengths", figures.population_dynamics),),
     presets={
         "quick": Preset(Population(), LENGTHS, seeds=1),
         "gpu": Preset(Population(horizon=1e8, points=1000), LENGTHS, seeds=1, note="runs on the host in seconds"),
-        "paper": Preset(Population(horizon=1e8, points=1000), LENGTHS, seeds=1, note="the paper has no such figure"),
     },
 )
 

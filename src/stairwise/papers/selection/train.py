@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from stairwise.measure.similarity import cosine
 from stairwise.nn.encodings import EncodingDraw, near_orthogonal, subset_encoding
 from stairwise.papers.selection.config import Online
 from stairwise.papers.selection.model import SelectionAttention, ideal
+from stairwise.papers.selection.similarity import cosine
 from stairwise.papers.selection.task import Selection, SparseSelection, draw_tokens, uniform_subset
 from stairwise.train import schedules
 from stairwise.train.gradient import Training, gradient_training

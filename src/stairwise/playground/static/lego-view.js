@@ -188,7 +188,7 @@
 import jax.numpy as jnp
 from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.theory import lengths
-from stairwise.tasks.groups import named
+from stairwise.papers.lego.groups import named
 
 with jax.enable_x64(True):
     action = named("${action(s)}")

@@ -27,7 +27,7 @@
   }
   const even = (p) => p.reduce((sum, x, i) => sum + p.slice(i + 1).filter((y) => y < x).length, 0) % 2 === 0;
 
-  /* The table that a name means: C<n>, D<n>, S<n>, A<n>, or generators <[[1,2,0]]>, as stairwise.tasks.groups reads them. */
+  /* The table that a name means: C<n>, D<n>, S<n>, A<n>, or generators <[[1,2,0]]>, as stairwise.papers.lego.groups reads them. */
   function group(name) {
     const text = name.replace(/\s/g, ""), match = /^([CDSA])(\d)$/.exec(text);
     if (match) {

@@ -1,7 +1,7 @@
 /* A line chart in SVG: every seed thin, the median of each group thick; logarithmic axes, a cursor that reads values. */
 (function () {
   const { make, draw, number } = stairwise;
-  const LEFT = 66, RIGHT = 14, TOP = 10, BOTTOM = 44;
+  const LEFT = 66, RIGHT = 14, TOP = 10, LOWER = 44, LETTERS = 22;
 
   /* Round places between low and high; powers of ten on a logarithmic axis. */
   function ticks(low, high, log) {
@@ -26,6 +26,8 @@
     if (size >= 1e4 && value % 100 === 0) return value / 1e3 + "k";
     return number(value);
   }
+
+  const shortened = (name) => (name.length > LETTERS ? name.slice(0, LETTERS - 1) + "…" : name);
 
   function scale(low, high, log, from, to) {
     const at = log ? Math.log10 : (value) => value;
@@ -73,14 +75,18 @@
     return text;
   }
 
-  /* groups: [{label, style, lines: [{x, y, label}]}]; options: {height, reach, logX, logY, xTitle, yTitle, about, dots} */
+  /* groups: [{label, style, lines: [{x, y, label}]}]; options: {height, reach, logX, logY, xTitle, yTitle, about, dots, level} */
   stairwise.chart = function (place, groups, options) {
     // as wide as its place, so that letters keep their size on every screen
-    const WIDTH = Math.max(300, Math.min(900, place.clientWidth || 760)), height = options.height || 360;
+    const WIDTH = Math.max(300, Math.min(900, place.clientWidth || 760)), height = (options.height || 360) + (options.dots ? 60 : 0);
     const { logX, logY } = options;
+    const names = options.dots ? groups.map((group) => shortened(group.label)) : [];
+    const BOTTOM = LOWER + Math.round(4.4 * Math.max(0, ...names.map((name) => name.length)));  // names are slanted
     const all = groups.flatMap((group) => group.lines);
     const [x0, x1] = options.dots ? [-0.5, groups.length - 0.5] : options.reach || range(all.flatMap((line) => line.x), logX);
-    let [y0, y1] = range(all.flatMap((line) => line.y.filter((_, k) => line.x[k] >= x0)), logY);
+    const values = all.flatMap((line) => line.y.filter((_, k) => line.x[k] >= x0));
+    let [y0, y1] = range(options.level === undefined ? values : [...values, options.level], logY);
+    if (logY && options.level !== undefined) { y0 /= 1.6; y1 *= 1.6; }
     if (!logY) { const pad = 0.04 * (y1 - y0); y0 -= y0 === 0 ? 0 : pad; y1 += pad; }
     const x = scale(x0, x1, logX, LEFT, WIDTH - RIGHT), y = scale(y0, y1, logY, height - BOTTOM, TOP);
     const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", tabindex: 0, "aria-label": options.about });
@@ -92,9 +98,11 @@
       svg.append(draw("line", { class: "grid", x1: x(value), x2: x(value), y1: TOP, y2: height - BOTTOM }));
       svg.append(draw("text", { x: x(value), y: height - BOTTOM + 18, "text-anchor": "middle" }, count(value)));
     }
+    names.forEach((name, k) => svg.append(draw("text", { transform: `translate(${x(k)} ${height - BOTTOM + 14}) rotate(-40)`, "text-anchor": "end" }, name)));
     svg.append(draw("line", { class: "frame", x1: LEFT, x2: WIDTH - RIGHT, y1: height - BOTTOM, y2: height - BOTTOM }));
     svg.append(draw("text", { class: "axis-title", x: (LEFT + WIDTH - RIGHT) / 2, y: height - 6, "text-anchor": "middle" }, options.xTitle || ""));
     svg.append(draw("text", { class: "axis-title", transform: `translate(14 ${(TOP + height - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, options.yTitle || ""));
+    if (options.level !== undefined) svg.append(draw("line", { class: "level", x1: LEFT, x2: WIDTH - RIGHT, y1: y(options.level), y2: y(options.level) }));
     const medians = groups.map((group) => stairwise.median(group.lines));
     groups.forEach((group, k) => {
       const [colour, dash] = group.style;
@@ -106,7 +114,7 @@
         });
         if (!single && !options.dots) svg.append(draw("path", { class: `seed c${colour}`, d: path(line, x, y, x0, logY) }));
       }
-      if (!options.dots) svg.append(draw("path", { class: `median c${colour} d${dash}`, d: path(medians[k], x, y, x0, logY) }));
+      if (!options.dots && options.level === undefined) svg.append(draw("path", { class: `median c${colour} d${dash}`, d: path(medians[k], x, y, x0, logY) }));
     });
     const cursor = draw("line", { class: "cursor", y1: TOP, y2: height - BOTTOM, visibility: "hidden" });
     svg.append(cursor);
@@ -114,7 +122,7 @@
     place.replaceChildren(svg, tip);
     again(place, () => stairwise.chart(place, groups, options));
     const reader = { least: x0, svg, tip, cursor, x, width: WIDTH, medians, groups, options, place, at: -1 };
-    reader.places = [...new Set(medians.flatMap((line) => line.x))].filter((value) => value >= x0).sort((a, b) => a - b);
+    reader.places = [...new Set((options.level === undefined ? medians : all).flatMap((line) => line.x))].filter((value) => value >= x0).sort((a, b) => a - b);
     if (reader.places.length && !options.quiet) listen(reader);
     place.mark = (value) => { place.marked = value; mark(reader, value); };
     if (place.marked !== undefined) mark(reader, place.marked);
@@ -184,5 +192,6 @@
     return draw("svg", { width: 22, height: 10, "aria-hidden": "true" }, draw("line", { class: `c${style[0]} d${style[1]}`, x1: 0, x2: 22, y1: 5, y2: 5, "stroke-width": 2.5 }));
   }
   stairwise.key = key;
+  stairwise.dot = (style) => draw("svg", { width: 10, height: 10, "aria-hidden": "true" }, draw("circle", { class: `f${style[0]}`, cx: 5, cy: 5, r: 4.5 }));
   stairwise.style = (k) => [k % 7, Math.floor(k / 7) % 4];
 })();

@@ -20,8 +20,6 @@
     return groups.map((group, k) => ({ ...group, lines: group.lines.map((line) => ({ ...line, x: [k] })) }));
   };
 
-  stairwise.favourite = (names) => names.find((name) => /(^|: )(train_?|training )?loss/i.test(name)) || names[0];
-
   function curves(place) {
     load(place.dataset.chunk).then((index) => show(place, index)).catch((error) => stairwise.failed(place, error));
   }
@@ -44,7 +42,7 @@
     const chosen = () => index.sets.find((each) => each.id === state.set);
     function refill() {
       const known = chosen().metrics;
-      if (!known.includes(state.metric)) state.metric = stairwise.favourite(known);
+      if (!known.includes(state.metric)) state.metric = chosen().opens;
       options(metrics, known.map((name) => [name, name]), state.metric);
     }
     function update() {
@@ -56,8 +54,8 @@
         const shown = groups.filter((group) => !state.off.has(group.label));
         const trials = shown.reduce((total, group) => total + group.lines.length, 0);
         stairwise.chart(chart, shown, {
-          logX: state.logX && !dots, logY: state.logY, dots, xTitle: dots ? "arm" : "training tick", yTitle: state.metric,
-          about: `${state.metric} over training: ${trials} trials in ${shown.length} arms. Arrow keys read values.`,
+          logX: state.logX && !dots, logY: state.logY, dots, xTitle: dots ? "arm" : about.over, yTitle: state.metric,
+          about: `${state.metric}${dots ? "" : " over " + about.over}: ${trials} trials in ${shown.length} arms. Arrow keys read values.`,
         });
         legend.replaceChildren(...(groups.length > 1 ? groups.map((group) => make("button", {
           type: "button", "aria-pressed": String(!state.off.has(group.label)),

@@ -7,6 +7,7 @@
     if (!form) return;
     const body = document.getElementById("ledger").tBodies[0], rows = [...body.rows];
     const text = rows.map((row) => row.textContent.toLowerCase());
+    const sorters = [...document.querySelectorAll("#ledger .sort")];
     const fields = ["paper", "status", "kind", "tier", "text", "order"];
     const value = (name) => form.elements[name].value;
 
@@ -26,16 +27,29 @@
       document.getElementById("none").hidden = shown > 0;
     }
     function sort() {
-      const by = value("order");
-      const margin = (row) => (row.dataset.margin === "" ? Infinity : Number(row.dataset.margin));
-      const status = (row) => ORDER.indexOf(row.dataset.status);
-      const order = by === "margin" ? (a, b) => margin(a) - margin(b) : by === "status" ? (a, b) => status(a) - status(b) : () => 0;
+      const by = value("order").replace(/^-/, ""), way = value("order").startsWith("-") ? -1 : 1;
+      const amount = (row) => (row.dataset[by] === "" ? NaN : by === "status" ? ORDER.indexOf(row.dataset.status) : Number(row.dataset[by]));
+      const place = (row) => row.cells[by === "claim" ? 1 : 2].textContent.trim();
+      const order = ["status", "margin", "measured", "required"].includes(by)
+        ? (a, b) => { const [left, right] = [amount(a), amount(b)]; return Number.isNaN(left) - Number.isNaN(right) || way * (left - right) || 0; }
+        : by ? (a, b) => way * place(a).localeCompare(place(b), "en", { numeric: true }) : () => 0;
       body.append(...[...rows].sort(order));
+      for (const button of sorters) {
+        const own = button.dataset.by === by;
+        own ? button.parentElement.setAttribute("aria-sort", way > 0 ? "ascending" : "descending") : button.parentElement.removeAttribute("aria-sort");
+      }
     }
     function change() {
       apply();
       stairwise.remember(Object.fromEntries(fields.map((name) => [name, value(name)])));
     }
+    /* A heading sorts by its column, then backwards, then not at all. */
+    for (const button of sorters) button.addEventListener("click", () => {
+      const by = button.dataset.by, now = value("order");
+      form.elements.order.value = now === by ? `-${by}` : now === `-${by}` ? "" : by;
+      sort();
+      change();
+    });
     form.addEventListener("input", (event) => { if (event.target.name === "order") sort(); change(); });
     form.addEventListener("submit", (event) => event.preventDefault());
     document.getElementById("clear").addEventListener("click", () => { form.reset(); sort(); change(); });

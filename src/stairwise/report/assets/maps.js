@@ -13,6 +13,31 @@
   }
   const PALETTES = { diverging: palette(DIVERGING), rising: palette(RISING) };
 
+  const GREYS = Array.from({ length: 32 }, (_, k) => [k, k, k].map((each) => Math.round(each * 255 / 31)));
+  const COLOURS = [...GREYS, ...Object.values(PALETTES).flatMap((palette) => palette.filter((_, k) => k % 2 === 0).slice(0, 112))];
+
+  /* The maps of a frame side by side on white, with their names. */
+  function montage(plates, label) {
+    const WIDTH = 300, GAP = 16, HEAD = 22, sizes = plates.map((each) => Math.round(WIDTH / each.shape()));
+    const across = Math.min(3, plates.length), rows = Math.ceil(plates.length / across);
+    const tall = Array.from({ length: rows }, (_, row) => HEAD + Math.max(...sizes.slice(row * across, (row + 1) * across)) + GAP);
+    const canvas = make("canvas", { width: across * (WIDTH + GAP) + GAP, height: tall.reduce((a, b) => a + b, 2 * HEAD) });
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = "#fff";
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.fillStyle = "#000";
+    pen.font = "bold 16px sans-serif";
+    pen.fillText(label, GAP, HEAD);
+    pen.font = "13px sans-serif";
+    pen.imageSmoothingEnabled = false;
+    plates.forEach((each, k) => {
+      const left = GAP + (k % across) * (WIDTH + GAP), top = 2 * HEAD + tall.slice(0, Math.floor(k / across)).reduce((a, b) => a + b, 0);
+      pen.fillText(each.name, left, top, WIDTH);
+      each.onto(pen, left, top + 8, WIDTH, sizes[k]);
+    });
+    return pen.getImageData(0, 0, canvas.width, canvas.height);
+  }
+
   function decode(map, frame) {
     if (frame.values) return frame.values;
     const bytes = Uint8Array.from(atob(frame.data), (letter) => letter.charCodeAt(0));
@@ -63,7 +88,8 @@
       make("div", { class: "player" }, play, slider, label),
       make("div", { class: "controls" },
         scope.maps.some((map) => map.overlays.length) ? box("predicted structure", state.overlay, (on) => { state.overlay = on; redraw(); }) : "",
-        box("colours for this frame alone", state.own, (on) => { state.own = on; redraw(); })),
+        box("colours for this frame alone", state.own, (on) => { state.own = on; redraw(); }),
+        frames > 1 ? make("button", { type: "button", class: "gif", click: record }, "Save as GIF") : ""),
       make("div", { class: "stage" }, make("div", { class: "maps" }, ...plates.map((each) => each.element)),
         make("div", {}, ...beside.flatMap((each) => [each.chart, each.legend]))));
 
@@ -88,10 +114,19 @@
       redraw();
       beside.forEach((each) => each.chart.mark(scope.places[frame]));
     }
+    /* Every frame of every map, as they are set now, in one picture. */
+    function record() {
+      const before = state.frame;
+      pause();
+      const pictures = scope.places.map((_, frame) => { go(frame); return montage(plates, scope.labels[frame]); });
+      go(before);
+      stairwise.save(stairwise.gif(pictures, COLOURS, pace()), `${document.title.split(" ")[0].replace("/", "-")}.gif`, "image/gif");
+    }
+    const pace = () => Math.max(120, Math.min(900, 6000 / frames));
     function begin() {
       if (state.frame === last) go(0);
       play.textContent = "❚❚ Pause";
-      state.timer = setInterval(() => { if (state.frame < last) go(state.frame + 1); else { pause(); told?.(last); } }, Math.max(120, Math.min(900, 6000 / frames)));
+      state.timer = setInterval(() => { if (state.frame < last) go(state.frame + 1); else { pause(); told?.(last); } }, pace());
     }
     function pause() {
       clearInterval(state.timer);
@@ -210,7 +245,18 @@
       event.preventDefault();
       move(...(cell ? [cell[0] + step[0], cell[1] + step[1]] : [0, 0]));
     });
-    return { element, paint };
+    const shape = () => Number(canvas.style.aspectRatio);
+    function onto(pen, left, top, wide, high) {
+      pen.drawImage(canvas, left, top, wide, high);
+      if (!state.overlay) return;
+      const across = wide / canvas.width, down = high / canvas.height;
+      for (const cells of current().frame.cells) for (const [row, column] of cells) {
+        pen.beginPath();
+        pen.ellipse(left + (column + 0.5) * across, top + (row + 0.5) * down, Math.max(3, 0.42 * across), Math.max(3, 0.42 * down), 0, 0, 2 * Math.PI);
+        pen.stroke();
+      }
+    }
+    return { element, paint, shape, onto, name: map.name };
   }
 
   stairwise.start.push(start);

@@ -8,6 +8,7 @@ from typing import Any
 from stairwise import words
 from stairwise.lab import registry
 from stairwise.lab.contract.answers import QUESTIONS
+from stairwise.lab.contract.axes import StepAxes
 from stairwise.lab.contract.experiment import Experiment, Figure
 from stairwise.lab.progress import Silent
 from stairwise.lab.run import stale
@@ -15,38 +16,49 @@ from stairwise.lab.store.finals import finals
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.record import published
-from stairwise.report.pictures import Picture, draw_all, message
-from stairwise.report.site import code, data, questions, scopes, shelf
+from stairwise.report.pictures import Picture, darkened, draw_all, message
+from stairwise.report.site import code, data, questions, scopes, shelf, unchanged
 from stairwise.report.site.contents import Shown, code_digest, site_code, write_pages
 from stairwise.report.site.folder import FIRST, Folder, slug
 from stairwise.report.site.pages import assets
 from stairwise.report.site.sets import TrialSet, sets_of
 from stairwise.stories import build as stories
 
+REMEDY = "stairwise run --fresh runs them again"
 ROWS = 400  # of a table of numbers; the command line shows them all
 CURVES = 400  # trials of a set whose curves are shown; more cannot be told apart
 MANY = 5000  # trials, whose records take so much memory that drawing is done elsewhere
 ALL_CURVES = 4000  # trials of an experiment, over all of its sets
 
 
-def build(store: Store, out: Path, progress: Silent | None = None) -> Path:
-    """Writes the site to `out` and returns its first page; what has not changed since the last build stays."""
+def build(store: Store, out: Path, progress: Silent | None = None, docs: str = "") -> Path:
+    """Writes the site to `out` and returns its first page; what has not changed since the last build stays.
+
+    `docs` is the address of the documentation as the first page sees it, where pages should link to it.
+    """
     folder, progress = Folder(out), progress or Silent()
+    inputs = unchanged.made_from(store, docs)
+    made = folder.whole(inputs)
+    if made is not None:
+        old, trials = made
+        stale.warn(old, trials, REMEDY)
+        return out / FIRST
     held = shelf.read(store)
     shown = {each.name: _shown(held, each) for paper in held.papers for each in paper.experiments}
     with_trials = [each for each in shown.values() if each.sets]
     figures = sum(len(each.experiment.figures) for each in with_trials if each.drawn is not None)
     progress.begin("report", figures + len(with_trials) + 3, 0)
     try:
-        _write(folder, held, shown, progress)
+        _write(folder, held, shown, progress, docs)
     finally:
         progress.end()
-    folder.close()
-    stale.warn(stale.count(held.records), len(held.records), "stairwise run --fresh runs them again")
+    old, trials = stale.count(held.records), len(held.records)
+    folder.close(inputs, [old, trials])
+    stale.warn(old, trials, REMEDY)
     return out / FIRST
 
 
-def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress: Silent) -> None:
+def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress: Silent, docs: str) -> None:
     with_trials = [each for each in shown.values() if each.sets]
     for name, content in assets().items():
         folder.put(name, content)
@@ -63,7 +75,7 @@ def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress:
     told = _stories(folder, [paper.id for paper in held.papers])
     progress.finished("stories", "written")
     progress.status("pages")
-    write_pages(folder, held, shown, answers, told)
+    write_pages(folder, held, shown, answers, told, docs)
     progress.finished("pages", "written")
 
 
@@ -82,7 +94,10 @@ def _stories(folder: Folder, papers: Sequence[str]) -> list[str]:
 
 def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
     try:
-        own = sets_of(experiment, held.of(experiment), held.runs)
+        own = [
+            each.as_published() if each.from_record else each
+            for each in sets_of(experiment, held.of(experiment), held.runs)
+        ]
         return Shown(experiment, [*own, *_published(experiment, own)])
     except Exception as error:  # a plug-in's presets or needs may fail in any way
         return Shown(experiment, [], message(error))
@@ -134,7 +149,10 @@ def _step(figure: Figure) -> str:
 def _placed(figure: Figure, made: Picture) -> tuple[dict[str, bytes], dict[str, Any]]:
     path = f"figures/{slug(figure.paper)}/{slug(figure.id)}{made.suffix}"
     facts = {"id": figure.id, "path": path, "width": made.width, "height": made.height, "problem": made.problem}
-    return ({} if made.problem else {path: made.data}), facts
+    files = {} if made.problem else {path: made.data}
+    if made.suffix == ".svg":
+        files[facts.setdefault("dark", path.replace(".svg", "-dark.svg"))] = darkened(made.data)
+    return files, facts
 
 
 def _series(folder: Folder, shown: Shown) -> None:
@@ -145,7 +163,7 @@ def _series(folder: Folder, shown: Shown) -> None:
         chosen = {each.id: spread(each.records, most) for each in shown.sets}
         records = list({record.digest: record for each in chosen.values() for record in each}.values())
         place = {record.digest: number for number, record in enumerate(records)}
-        files, metrics = data.series_chunks(prefix, records)
+        files, metrics = data.series_chunks(prefix, records, StepAxes(shown.experiment))
         sets = [
             data.set_facts(
                 each.id,
@@ -153,6 +171,7 @@ def _series(folder: Folder, shown: Shown) -> None:
                 [(place[record.digest], words.plain(record.arm)) for record in chosen[each.id]],
                 {words.plain(path): words.plain(value) for path, value in each.config[0].items()},
                 metrics,
+                shown.experiment.opens_with,
             )
             for each in shown.sets
         ]
@@ -160,18 +179,19 @@ def _series(folder: Folder, shown: Shown) -> None:
             "name": shown.name,
             "trials": [data.trial_facts(record) for record in records],
             "sets": sets,
-            "metrics": [{name: metric[name] for name in ("name", "file", "points")} for metric in metrics],
+            "metrics": [{name: metric[name] for name in ("name", "file", "points", "over")} for metric in metrics],
         }
         numbers = [[_finite(row) for row in finals(_unread(each.records), arms=True)[:ROWS]] for each in shown.sets[:1]]
         name = f"{prefix}/index"
         return {**files, f"data/{name}.js": data.chunk(name, index)}, {
             "metrics": {each["id"]: each["metrics"] for each in sets},
+            "opens": {each["id"]: each["opens"] for each in sets},
             "numbers": numbers[0],
         }
 
     prints = [[each.id, each.label, [shelf.fingerprint(record) for record in each.records]] for each in shown.sets]
-    found = folder.step(f"series {shown.name}", [*site_code(), prints], make)
-    shown.metrics, shown.numbers = found["metrics"], found["numbers"]
+    found = folder.step(f"series {shown.name}", [_code(shown.experiment), prints], make)
+    shown.metrics, shown.opens, shown.numbers = found["metrics"], found["opens"], found["numbers"]
 
 
 def spread(records: Sequence[StoredTrial], most: int) -> list[StoredTrial]:
@@ -205,21 +225,30 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 def _microscopes(folder: Folder, shown: Shown) -> None:
     if shown.experiment.microscope is None:
         return
-    for record in scopes.chosen_trials(shown.sets):
-        name = "/".join(["microscope", *map(slug, shown.name.split("/")), record.digest])
+    for each in shown.sets:  # one's own first; where these kept nothing to look at, those that are published
+        for record in scopes.chosen_trials(each):
+            _microscope(folder, shown, record)
+        if shown.scopes:
+            shown.seen = each
+            return
 
-        def make(record=record, name=name) -> tuple[dict[str, bytes], dict[str, Any]]:
-            try:
-                made = scopes.scope_chunk(name, shown.experiment, record)
-            except Exception as error:  # as for figures
-                return {}, {"problem": message(error)}
-            return ({} if made is None else {f"data/{name}.js": made}), {"problem": "", "there": made is not None}
 
-        inputs = [_code(shown.experiment), code.name_of(shown.experiment.microscope), shelf.fingerprint(record)]
-        found = folder.step(f"microscope {shown.name} {record.digest}", inputs, make)
-        label = f"{words.plain(record.arm)}, seed {record.seed}" if record.arm else f"seed {record.seed}"
-        if found["problem"] or found["there"]:
-            shown.scopes.append({**found, "chunk": name, "label": label, "digest": record.digest})
+def _microscope(folder: Folder, shown: Shown, record: StoredTrial) -> None:
+    assert shown.experiment.microscope is not None
+    name = "/".join(["microscope", *map(slug, shown.name.split("/")), record.digest])
+
+    def make() -> tuple[dict[str, bytes], dict[str, Any]]:
+        try:
+            made = scopes.scope_chunk(name, shown.experiment, record)
+        except Exception as error:  # as for figures
+            return {}, {"problem": message(error)}
+        return ({} if made is None else {f"data/{name}.js": made}), {"problem": "", "there": made is not None}
+
+    inputs = [_code(shown.experiment), code.name_of(shown.experiment.microscope), shelf.fingerprint(record)]
+    found = folder.step(f"microscope {shown.name} {record.digest}", inputs, make)
+    label = f"{words.plain(record.arm)}, seed {record.seed}" if record.arm else f"seed {record.seed}"
+    if found["problem"] or found["there"]:
+        shown.scopes.append({**found, "chunk": name, "label": label, "digest": record.digest})
 
 
 def _answers(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown]) -> dict[str, Any]:
@@ -234,6 +263,7 @@ def _answers(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown]) -> dict
         table = questions.as_data(cells)
         measured = any(each["value"] is not None for row in table.values() for each in row.values())
         files = {"figures/questions.svg": questions.figure(table)} if measured else {}
+        files |= {name.replace(".svg", "-dark.svg"): darkened(picture) for name, picture in files.items()}
         return files, {"table": table, "figure": bool(files)}
 
     read = {f"{paper.id}/{answer.experiment}" for paper in held.papers for answer in paper.answers if answer.read}

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from stairwise import words
@@ -16,11 +16,15 @@ from stairwise.lab.contract.verdict import STATUSES
 from stairwise.lab.ledger import where
 from stairwise.lab.store import provenance
 from stairwise.report import ledger
+from stairwise.report.margins import margins
 from stairwise.report.site import code, data, shelf
 from stairwise.report.site.folder import Folder, slug
 from stairwise.report.site.pages import Pages, claim_page, experiment_page, microscope_page
 from stairwise.report.site.sets import TrialSet
-from stairwise.report.site.story import story
+from stairwise.report.site.story import files_linked, module_of, story
+
+ABOUT_ERRATA = "What is printed, what is meant or true instead, and the claim that shows it."
+ABOUT_CODE = "Every statement of the paper with the claim that checks it, the check, and the formula under test."
 
 
 @dataclass
@@ -32,8 +36,10 @@ class Shown:
     problem: str = ""
     pictures: list[dict[str, Any]] = field(default_factory=list)
     metrics: dict[str, list[str]] = field(default_factory=dict)  # by set
+    opens: dict[str, str] = field(default_factory=dict)  # by set: the metric that is shown first
     numbers: list[dict[str, Any]] = field(default_factory=list)
     scopes: list[dict[str, Any]] = field(default_factory=list)
+    seen: TrialSet | None = None  # the set that `scopes` are of
 
     @property
     def name(self) -> str:
@@ -105,10 +111,15 @@ class Section:
 
 
 def write_pages(
-    folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], answers: dict[str, Any], stories: Sequence[str] = ()
+    folder: Folder,
+    held: shelf.Shelf,
+    shown: dict[str, Shown],
+    answers: dict[str, Any],
+    stories: Sequence[str] = (),
+    docs: str = "",
 ) -> None:
-    """Every page; `stories` are the papers whose stories lie beside them."""
-    pages = Pages(stories)
+    """Every page; `stories` are the papers whose stories lie beside them, `docs` is where the documentation is."""
+    pages = Pages(stories, docs)
     sections = [
         Section(
             paper,
@@ -127,6 +138,7 @@ def write_pages(
         "index.html", "index.html", "Stairwise",
         sections=sections, trials=len(held.records),
         counts=words.counted([each.verdict.status for each in every], STATUSES),
+        known=sum(each.known for each in every),
         first=[each for status in ledger.LOOK_FIRST for each in every if each.verdict.status == status],
         newest=max((each.checked for each in held.verdicts if words.is_number(each.checked)), default=None),
     )  # fmt: skip
@@ -146,26 +158,58 @@ def write_pages(
 
 def _paper_pages(folder: Folder, put: Any, section: Section) -> None:
     paper = section.paper
-    told, rest = story(paper)
-    place = f"papers/{slug(paper.id)}/index.html"
-    put("paper.html", place, paper.title, section=section, paper=paper, told=told, rest=rest)
+    told = story(paper, partial(_within, paper))
+    folder_of = f"papers/{slug(paper.id)}"
+    put("paper.html", f"{folder_of}/index.html", paper.title, section=section, paper=paper, told=told)
+    if told.errata:
+        put("part.html", f"{folder_of}/errata-.html", "Errata", paper=paper, told=told.errata, about=ABOUT_ERRATA)
+    if told.code:
+        put(
+            "part.html",
+            f"{folder_of}/code-.html",
+            "Statements in the code",
+            paper=paper,
+            told=told.code,
+            about=ABOUT_CODE,
+        )
     for each in section.shown:
         judged = [entry for entry in section.entries if section.experiment_of(entry.claim) == each.name]
         program = code.link(code.place_of(each.experiment.program))
         put(
             "experiment.html", experiment_page(each.name), each.name, shown=each, paper=paper, judged=judged,
-            section=section, prefix="/".join(map(slug, each.name.split("/"))), program=program,
+            fields=defaults_of(each.experiment), section=section, program=program,
+            prefix="/".join(map(slug, each.name.split("/"))),
         )  # fmt: skip
         if each.scopes:
             put("microscope.html", microscope_page(each.name), f"{each.name} under the microscope", shown=each)
+    neighbours = beside([entry.claim.name for entry in section.entries])
     for entry in section.entries:
         place = code_of(entry.claim)
         put(
             "claim.html", claim_page(entry.claim.name), entry.claim.name, entry=entry, claim=entry.claim, paper=paper,
             experiment=section.experiment_of(entry.claim), source=code.link(place), place=place, cases=sizes_of(entry),
             of=[(name.partition(":")[2], link_to(name)) for name in map(place_of, entry.claim.of)],
-            hypotheses=hypotheses_of(entry.claim), own_sizes=own_sizes(entry.claim),
+            hypotheses=hypotheses_of(entry.claim), own_sizes=own_sizes(entry.claim), margins=margins(entry),
+            beside=neighbours[entry.claim.name],
         )  # fmt: skip
+
+
+def _within(paper: Paper, target: str) -> str:
+    """Where a file of the paper's folder, or `a claim or an experiment of it, is shown, seen from the paper's pages."""
+    if not target.startswith("`"):
+        module = module_of(paper, target)
+        return f"../../{code.page_name(module)}" if module and code.fingerprint(module) else ""
+    id = target[1:].removeprefix(f"{paper.id}/")
+    if any(claim.id == id for claim in paper.claims):
+        return f"../../{claim_page(f'{paper.id}/{id}')}"
+    if target[1:] != id and any(each.id == id for each in paper.experiments):
+        return f"../../{experiment_page(f'{paper.id}/{id}')}"
+    return ""
+
+
+def defaults_of(experiment: Experiment) -> list[tuple[str, Any]]:
+    """The fields of its smallest preset."""
+    return list(words.flat(as_dict(next(iter(experiment.presets.values())).config)).items())
 
 
 def code_of(claim: Claim) -> tuple[str, int]:
@@ -202,6 +246,18 @@ def hypotheses_of(claim: Claim) -> list[tuple[str, bool]]:
     return list(met.items())
 
 
+def beside(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The claims before and after each, in the order of the paper.
+
+    >>> beside(["a", "b"])
+    {'a': ('', 'b'), 'b': ('a', '')}
+    >>> beside([])
+    {}
+    """
+    edged = ["", *names, ""]
+    return {name: (edged[k], edged[k + 2]) for k, name in enumerate(names)}
+
+
 def own_sizes(claim: Claim) -> str:
     """The flags with which `verify` checks the first case of the ledger: what a reader changes."""
     if not claim.cases or not claim.check:
@@ -226,6 +282,7 @@ def _compare(folder: Folder, shown: dict[str, Shown]) -> str:
                     "label": f"{one.label} ({one.stale} stale)" if one.stale else one.label,
                     "arms": [words.plain(arm) for arm in one.arms],
                     "metrics": each.metrics[one.id],
+                    "opens": each.opens[one.id],
                 }
                 for one in each.sets
                 if each.metrics[one.id]
@@ -243,6 +300,7 @@ def _code_pages(folder: Folder, pages: Pages, sections: Sequence[Section], probl
     modules = {code_of(claim)[0] for s in sections for claim in s.paper.claims}
     modules |= {place_of(f).partition(":")[0] for s in sections for claim in s.paper.claims for f in claim.of}
     modules |= {code.place_of(e.program)[0] for s in sections for e in s.paper.experiments}
+    modules |= {module for s in sections for module in files_linked(s.paper) if code.fingerprint(module)}
     for module in sorted(modules):
         name = code.page_name(module)
 
@@ -251,4 +309,4 @@ def _code_pages(folder: Folder, pages: Pages, sections: Sequence[Section], probl
             page = pages.render("code.html", name, title=module, problems=problems, module=module, lines=lines)
             return {name: page}, None
 
-        folder.step(f"code {module}", [*site_code(), code.fingerprint(module), problems], make)
+        folder.step(f"code {module}", [*site_code(), code.fingerprint(module), problems, pages.docs], make)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stairwise.lab.contract.axes import StepAxes, first_metric
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.words import plain
 
@@ -73,16 +74,23 @@ def thinned(steps: np.ndarray, values: np.ndarray, points: int) -> tuple[np.ndar
     return steps[chosen], values[chosen]
 
 
+def _place(step: float) -> float:
+    """A place on the x-axis: whole numbers stay whole, others keep six digits."""
+    return int(step) if float(step).is_integer() else float(f"{step:.6g}")
+
+
 @dataclass
 class Metric:
     """One metric of many trials: the lists of steps, and by trial, as JSON, the number of its list and its values."""
 
-    axes: dict[tuple[int, ...], int] = field(default_factory=dict)
+    axes: dict[tuple[float, ...], int] = field(default_factory=dict)
     of: dict[str, str] = field(default_factory=dict)
+    over: dict[str, None] = field(default_factory=dict)  # what the steps count, where there are several things
     longest: int = 0
 
-    def add(self, trial: str, steps: np.ndarray, values: np.ndarray) -> None:
-        axis = self.axes.setdefault(tuple(steps.tolist()), len(self.axes))
+    def add(self, trial: str, steps: np.ndarray, values: np.ndarray, over: str = "steps") -> None:
+        axis = self.axes.setdefault(tuple(map(_place, steps.tolist())), len(self.axes))
+        self.over.setdefault(over)
         self.of[trial] = to_json([axis, [short(value) for value in values.tolist()]])
         self.longest = max(self.longest, len(values))
 
@@ -95,7 +103,9 @@ def joined(of: Mapping[str, str]) -> str:
     return "{" + ",".join(f"{to_json(name)}:{text}" for name, text in of.items()) + "}"
 
 
-def series_chunks(prefix: str, records: Sequence[StoredTrial]) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+def series_chunks(
+    prefix: str, records: Sequence[StoredTrial], axes: StepAxes
+) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
     """The series of every metric of every trial, packed into files; and the list of metrics, with where each is.
 
     A metric is {"steps": [list, ...], "of": {trial: [number of its list of steps, values]}}. Trials are read one
@@ -105,7 +115,9 @@ def series_chunks(prefix: str, records: Sequence[StoredTrial]) -> tuple[dict[str
     found: dict[tuple[str, str], Metric] = {}
     for number, record in enumerate(records):
         for (stage, name), (steps, values) in dataclasses.replace(record).every_series().items():
-            found.setdefault((stage, name), Metric()).add(str(number), *thinned(steps, values, points))
+            axis = axes.of(record.config, stage)
+            few, their = thinned(steps, values, points)
+            found.setdefault((stage, name), Metric()).add(str(number), axis.places(few), their, axis.title)
     several = len({stage for stage, _ in found}) > 1
     files: dict[str, bytes] = {}
     listed: list[dict[str, Any]] = []
@@ -124,7 +136,8 @@ def series_chunks(prefix: str, records: Sequence[StoredTrial]) -> tuple[dict[str
             flush()
         packed[label] = text
         place = f"{prefix}/{len(files)}"
-        listed.append({"name": label, "file": place, "points": metric.longest, "trials": list(metric.of)})
+        over = " or ".join(metric.over)
+        listed.append({"name": label, "file": place, "points": metric.longest, "over": over, "trials": list(metric.of)})
     flush()
     return files, listed
 
@@ -139,6 +152,7 @@ def set_facts(
     members: Sequence[tuple[int, str]],
     config: Mapping[str, Any],
     metrics: Sequence[Mapping[str, Any]],
+    opens_with: str = "",
 ) -> dict[str, Any]:
     """A set of trials as the script sees it: members are (trial, arm), metrics those that one of them measured."""
     trials = {str(trial) for trial, _ in members}
@@ -149,4 +163,5 @@ def set_facts(
         "members": [list(member) for member in members],
         "config": dict(config),
         "metrics": measured,
+        "opens": first_metric(opens_with, measured) if measured else "",
     }

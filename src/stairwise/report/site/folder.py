@@ -79,14 +79,25 @@ class Folder:
             self.written.append(name)
         return digest
 
-    def close(self) -> None:
-        """Removes what earlier builds left and this one did not write, and remembers this one."""
+    def whole(self, inputs: str) -> Any:
+        """What `close` was told about a site of these inputs, where that site is still there as it was written."""
+        last = self.before.get("whole") or {}
+        if not inputs or last.get("inputs") != inputs:
+            return None
+        return last["result"] if all(self._intact(*item) for item in self.before["files"].items()) else None
+
+    def close(self, inputs: str = "", result: Any = None) -> None:
+        """Removes what earlier builds left and this one did not write, and remembers this one.
+
+        `inputs` stand for all that it was made from, and `result` is what `whole` gives back.
+        """
         for name in self.before["files"]:
             if name not in self.files and _inside(self.root, name):
                 with suppress(OSError):
                     (self.root / name).unlink()
                     os.removedirs((self.root / name).parent)  # as far as they are empty
         memory = {"format": FORMAT, "steps": self.steps, "files": self.files}
+        memory["whole"] = {"inputs": inputs, "result": result}
         with explained(f"write the report to {self.root}"):
             replace_file(self.root / MEMORY, seal(memory), self.root)
 
@@ -132,7 +143,7 @@ def _remembered(path: Path) -> dict[str, Any]:
     with suppress(StoreError, OSError):
         memory = read_sealed(path)
         if memory["format"] == FORMAT:
-            return {"steps": memory["steps"], "files": memory["files"]}
+            return {"steps": memory["steps"], "files": memory["files"], "whole": memory.get("whole")}
     return {"steps": {}, "files": {}}
 
 

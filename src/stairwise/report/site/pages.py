@@ -24,7 +24,7 @@ POLICY = "; ".join(
         "form-action 'none'",
     ]
 )
-SCRIPTS = ("core.js", "chart.js", "curves.js", "maps.js", "ledger.js", "compare.js")
+SCRIPTS = ("core.js", "chart.js", "curves.js", "gif.js", "maps.js", "ledger.js", "compare.js", "margins.js")
 STYLES = ("site.css", "parts.css")
 MEANINGS = {
     "fails": "false inside the hypotheses, not a number, or an exception: a defect of ours until shown otherwise",
@@ -42,7 +42,8 @@ MEANINGS = {
 class Pages:
     """Renders templates; `depth` is how many folders deep a page lies, which its links must know."""
 
-    def __init__(self, stories: Sequence[str] = ()):
+    def __init__(self, stories: Sequence[str] = (), docs: str = ""):
+        self.docs = docs
         self.environment = Environment(
             loader=PackageLoader("stairwise.report"),
             autoescape=True,
@@ -61,6 +62,7 @@ class Pages:
             "plain": words.plain,
             "typeset": formulas,
             "stories": stories,
+            "docs": docs,
             "required": lambda verdict: typeset(words.required(verdict)),
             "margin": lambda verdict: typeset(words.margin(verdict)),
             "duration": words.duration,

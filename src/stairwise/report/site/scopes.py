@@ -27,12 +27,10 @@ TRIALS = 12  # of one experiment
 ABSENT = 65535
 
 
-def chosen_trials(sets: Sequence[TrialSet]) -> list[StoredTrial]:
-    """Trials of the first set: one seed of every arm, then the next, as many as are shown."""
-    if not sets:
-        return []
+def chosen_trials(chosen: TrialSet) -> list[StoredTrial]:
+    """Trials of a set: one seed of every arm, then the next, as many as are shown."""
     by_arm: dict[str, list[StoredTrial]] = {}
-    for record in sets[0].records:
+    for record in chosen.records:
         by_arm.setdefault(record.arm, []).append(record)
     rounds = range(max(map(len, by_arm.values())))
     order = [records[number] for number in rounds for records in by_arm.values() if number < len(records)]

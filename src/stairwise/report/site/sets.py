@@ -10,7 +10,7 @@ from stairwise.lab.contract.experiment import Experiment
 from stairwise.lab.run.stale import count
 from stairwise.lab.store.store import StoredRun
 from stairwise.lab.store.trial import StoredTrial
-from stairwise.words import device_of, distinct, flat, moment, plain, seconds_of, versions_of
+from stairwise.words import device_of, distinct, flat, inner, moment, plain, seconds_of, versions_of
 
 LARGEST_FIRST = ("gpu", "paper", "quick")
 
@@ -32,6 +32,11 @@ class TrialSet:
     def as_published(self) -> "TrialSet":
         label = f"published, {self.label}"
         return dataclasses.replace(self, id=f"published-{self.id}", label=label, published=True)
+
+    @property
+    def from_record(self) -> bool:
+        """Whether all of its trials come from the record, as in a report of that alone."""
+        return all("published" in record.run for record in self.records)
 
     @property
     def arms(self) -> list[str]:
@@ -63,12 +68,13 @@ class TrialSet:
     @property
     def started(self) -> str:
         """The day and minute at which the first of the trials was begun."""
-        return min((moment(flat(record.run).get("timing.started")) for record in self.records), default="-")
+        return min((moment(inner(record.run, "timing", "started")) for record in self.records), default="-")
 
     @property
     def config(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """The fields that all trials share, and those that differ, by arm."""
-        by_arm = {record.arm: flat(record.config_dict) for record in reversed(self.records)}
+        first = {record.arm: record for record in reversed(self.records)}
+        by_arm = {arm: flat(record.config_dict) for arm, record in first.items()}
         fields = dict.fromkeys(path for values in by_arm.values() for path in values)
         common, differing = {}, []
         for path in fields:

@@ -43,7 +43,16 @@ class Shelf:
     def of(self, experiment: Experiment) -> list[StoredTrial]:
         """The experiment's trials that it could ask for as it is now, with typed configs."""
         typed = (self.typed(record, experiment) for record in self.by_experiment.get(experiment.name, []))
-        return [shown(record, experiment) for record in typed if record is not None]
+        first: dict[tuple[int, str], StoredTrial] = {}  # of one config and arm, which are shown alike
+        found = []
+        for record in typed:
+            if record is not None:
+                key = id(record.config), record.arm
+                if key not in first:
+                    first[key] = shown(record, experiment)
+                like = first[key]
+                found.append(dataclasses.replace(record, config_dict=like.config_dict, arm=like.arm))
+        return found
 
     def typed(self, record: StoredTrial, experiment: Experiment) -> StoredTrial | None:
         """As `StoredTrial.typed`; trials of one config, which differ in their seeds, share the work."""

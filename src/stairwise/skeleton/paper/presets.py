@@ -1,7 +1,8 @@
 """Every experiment with its presets: complete hyper-parameters, nothing implied.
 
 To change: `quick` is about a minute on a CPU, `gpu` a few minutes on one GPU with five seeds or more, `paper` the
-literal protocol with the hours you expect it to take. Arms are what the experiment compares.
+literal protocol with the hours you expect it to take. Leave `paper` out where the paper prescribes no protocol. Arms
+are what the experiment compares.
 """
 
 from dataclasses import replace

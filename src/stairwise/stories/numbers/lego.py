@@ -7,12 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from stairwise.papers.lego import groups
 from stairwise.papers.lego.activation import smooth_relu, smooth_relu_printed
 from stairwise.papers.lego.model import feature_ratio
 from stairwise.papers.lego.theory import lengths
 from stairwise.papers.lego.theory.features import vocabulary
 from stairwise.stories.numbers import line, plot
-from stairwise.tasks import groups
 
 SCORES = Path(__file__).with_name("lego_scores.json")  # of a descent that takes too long to repeat for every page
 COMPARED = {"C6": "cyclic, 6 values", "S4": "symmetric, 4 values"}

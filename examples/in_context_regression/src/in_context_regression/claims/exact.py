@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from stairwise.paper import equal, option
+from stairwise.paper import draws_of, equal, option, role_key
 
 from in_context_regression import model, task, theory
 from in_context_regression.claims.ledger import LEDGER
@@ -32,7 +32,7 @@ class Drawn(Sizes):
     seeds=3,
 )
 def the_layer_takes_a_gradient_step(config: Drawn, seed: int):
-    P = jnp.asarray(np.random.default_rng(seed).standard_normal((config.width, config.width)), dtype=jnp.float64)
+    P = jnp.asarray(draws_of(seed, "preconditioner").standard_normal((config.width, config.width)), dtype=jnp.float64)
     problem = task.LinearRegression(jnp.asarray(config.eigenvalues, dtype=jnp.float64), config.noise, config.length)
 
     def both(key):
@@ -44,7 +44,7 @@ def the_layer_takes_a_gradient_step(config: Drawn, seed: int):
         step = -P @ jax.grad(least_squares)(jnp.zeros(config.width, dtype=jnp.float64))
         return model.gradient_step(P)(prompt), step @ prompt.query
 
-    layer, descent = jax.jit(jax.vmap(both))(jax.random.split(jax.random.key(seed), config.examples))
+    layer, descent = jax.jit(jax.vmap(both))(jax.random.split(role_key(seed, "prompts"), config.examples))
     yield equal("prediction", layer, descent)
 
 
@@ -75,7 +75,7 @@ def the_second_moment_is_isserlis(config: Exact, seed: int):
     seeds=3,
 )
 def the_loss_is_a_quadratic(config: Exact, seed: int):
-    P = np.random.default_rng(seed).standard_normal((config.width, config.width))
+    P = draws_of(seed, "preconditioner").standard_normal((config.width, config.width))
     layer = model.gradient_step(jnp.asarray(P, dtype=jnp.float64))
     exact = average(lambda prompt: model.loss(layer, prompt), config)
     yield equal("loss", exact, theory.loss(P, config.eigenvalues, config.length, config.noise))
@@ -90,7 +90,7 @@ def the_loss_is_a_quadratic(config: Exact, seed: int):
     seeds=3,
 )
 def the_gradient_stays_in_the_corner_blocks(config: Exact, seed: int):
-    rng = np.random.default_rng(seed)
+    rng = draws_of(seed, "corner blocks")
     U, u = rng.standard_normal((config.width, config.width)), rng.standard_normal()
     layer = model.corner_blocks(jnp.asarray(U, dtype=jnp.float64), jnp.asarray(u, dtype=jnp.float64))
     exact = average(lambda prompt: jax.grad(model.loss)(layer, prompt), config)

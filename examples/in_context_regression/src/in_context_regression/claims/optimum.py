@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from stairwise.paper import TOLERANCE, at_least, at_most, equal, option, row, vacuous_if
+from stairwise.paper import TOLERANCE, at_least, at_most, draws_of, equal, option, row, vacuous_if
 
 from in_context_regression import model, theory
 from in_context_regression.claims.exact import SMALL
@@ -37,7 +37,7 @@ def the_optimum_is_where_it_is_said_to_be(config: Exact, seed: int):
     layer, sizes = optimal_layer(config), (config.eigenvalues, config.length, config.noise)
     value, gradient = average(lambda prompt: jax.value_and_grad(model.loss)(layer, prompt), config)
     steepest = max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(gradient))
-    away = np.random.default_rng(seed).standard_normal((config.width, config.width))
+    away = draws_of(seed, "another matrix").standard_normal((config.width, config.width))
     l, g = config.eigenvalues, theory.gamma(*sizes)
     yield at_most("steepest slope of the loss", steepest, TOLERANCE)
     yield equal("least loss", value, theory.minimum(*sizes))
@@ -56,7 +56,7 @@ class Flow(Sizes):
 
 
 def start_of(config: Flow, seed: int) -> np.ndarray:
-    factor = np.random.default_rng(seed).standard_normal((config.width, config.width))
+    factor = draws_of(seed, "start").standard_normal((config.width, config.width))
     return factor @ factor.T / np.linalg.norm(factor @ factor.T)
 
 

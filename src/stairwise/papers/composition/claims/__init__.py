@@ -18,6 +18,7 @@ for _part in (
     "samples",
     "curriculum",
     "mixture",
+    "sensitivity",
     "figures",
 ):
     import_module(f"{__name__}.{_part}")

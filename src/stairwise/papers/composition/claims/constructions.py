@@ -22,12 +22,13 @@ from stairwise.papers.composition.claims.sizes import (
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.plan import embedding_width
 from stairwise.papers.composition.theory import exact, perturbation
+from stairwise.train.draws import draws_of
 
 ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
-class Construction(Config):
+class BuiltNetwork(Config):
     """Theorem 4 at several sharpnesses."""
 
     task: Task = option(Task(4, 5), "the composition")
@@ -86,7 +87,7 @@ def error_bound(task: Task, beta: float, cyclic: bool) -> float:
 POWER = {"k is a power of two": lambda config: not doubling(config.task)}
 
 
-def every_hop(config: Construction, seed: int):
+def every_hop(config: BuiltNetwork, seed: int):
     """Errors of all heads at every sharpness against their bound, which is reached to first order."""
     task = config.task
     sequences = random_sequences(task, config.sequences, seed)
@@ -111,9 +112,9 @@ def every_hop(config: Construction, seed: int):
     of=(constructions.any_blocks, perturbation.construction_error),
     hypotheses=POWER,
     seeds=3,
-    cases=tuple(Construction(Task(k, 5)) for k in (1, 2, 4, 8, 16)),
+    cases=tuple(BuiltNetwork(Task(k, 5)) for k in (1, 2, 4, 8, 16)),
 )
-def every_hop_is_expressed(config: Construction, seed: int):
+def every_hop_is_expressed(config: BuiltNetwork, seed: int):
     yield from every_hop(config, seed)
     if not doubling(config.task):
         yield equal("layers", config.task.layers, 1 + math.log2(config.task.blocks))
@@ -152,11 +153,11 @@ def the_printed_position_is_wrong(config: Sizes, seed: int):
     of=(constructions.any_blocks, perturbation.construction_error),
     seeds=3,
     cases=tuple(
-        Construction(Task(k, 4, any_blocks=True), betas=(14.0, 40.0), sequences=4) for k in (3, 5, 6, 7, 12, 13)
+        BuiltNetwork(Task(k, 4, any_blocks=True), betas=(14.0, 40.0), sequences=4) for k in (3, 5, 6, 7, 12, 13)
     ),
     tier="minutes",
 )
-def every_number_of_blocks_is_expressed(config: Construction, seed: int):
+def every_number_of_blocks_is_expressed(config: BuiltNetwork, seed: int):
     yield from every_hop(config, seed)
     k = config.task.blocks
     yield equal("layers", config.task.layers, math.floor(math.log2(k)) + bin(k).count("1"))
@@ -184,10 +185,10 @@ class Sparse(Config):
         k = self.task.blocks
         return self.margin / (1 if k <= 2 else min(1.0, 1 - math.cos(2 * math.pi / k)))
 
-    def hidden(self, seed: int, last: bool) -> np.ndarray:
+    def hidden(self, seed: int, last: bool, draw: int = 0) -> np.ndarray:
         """m moved blocks, the last block among them or not."""
         k, N, m = self.task.blocks, self.task.alphabet, self.task.moved
-        rng = np.random.default_rng([seed, k, N, m])
+        rng = draws_of(seed, "moved permutations", draw, k, N, m)
         hidden = np.tile(np.arange(N), (k, 1))
         support = np.roll(rng.permutation(k - 1), 1)[: m - last] if m else []
         for block in (*support, *([k - 1] if last and m else [])):
@@ -231,6 +232,11 @@ def sparse_error(config: Sparse, hidden: np.ndarray, seed: int, cyclic: bool, pr
         r"knows which ones move and the corrected readout"
     ),
     of=(constructions.theorem9, perturbation.sparse_construction_error),
+    hypotheses={
+        "the margin is large: L kN e^-margin is small": lambda config: (
+            config.task.layers * config.task.tokens * math.exp(-config.margin) * config.beta <= 0.5
+        )
+    },
     seeds=3,
     cases=(Sparse(), Sparse(Task(4, 3, moved=1), margin=16.0), Sparse(Task(2, 4, moved=2), margin=12.0)),
 )
@@ -245,7 +251,15 @@ def few_moved_permutations_need_little_width(config: Sparse, seed: int):
             if bound < 0.5:
                 yield at_most(f"wrong answers, {name}", wrong, 0)
             yield equal(f"width, {name}", width, (m + 2 + cyclic) * task.alphabet * (3 + math.log2(task.blocks)))
-    yield vacuous_if(bound >= 1, f"margin={config.margin:g} must be larger: it keeps errors below {bound:.2g} only")
+    # with one layer and with two, written out
+    T, lead = task.tokens, 4 + math.log(task.tokens)
+    first = (T - 1) * math.exp(-lead)
+    second = (T - 1) * math.exp(-(lead * (1 - first) - 2 * 3.0 * first))
+    found = [perturbation.sparse_construction_error(T, layers, 3.0, lead) for layers in (1, 2)]
+    yield equal("bound with one layer, and with two", found, [2 * first, 2 * min(1.0, first + second)])
+    yield at_most(
+        "bound with 50 layers, where it says nothing", perturbation.sparse_construction_error(T, 50, 9.0, 1.0), 2
+    )
 
 
 def first_lead(built, hidden: np.ndarray) -> float:
@@ -283,7 +297,7 @@ def one_embedding_serves_every_support(config: Sparse, seed: int):
     codes, supports, limit = [], set(), bound + ROUNDING
     for draw in range(3):
         for last in (False, True):
-            hidden = config.hidden(3 * seed + draw, last)
+            hidden = config.hidden(seed, last, draw)
             built = constructions.theorem9_uniform(jnp.asarray(hidden, dtype=jnp.int32), m, config.margin)
             codes.append(np.asarray(built.codes))
             supports.add(tuple(np.flatnonzero((hidden != np.arange(task.alphabet)).any(axis=1))))

@@ -15,6 +15,7 @@ from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import Listed, Sizes, doubling, hidden_of, random_sequences
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import inner, literal
+from stairwise.train.draws import draws_of
 
 
 def oracles(hidden: np.ndarray, sequences: np.ndarray, hops: int) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +85,7 @@ class Weights(Sizes):
 
 def random_model(config: Weights, seed: int):
     """The structured network with Gaussian key-query matrices and readouts."""
-    rng, task = np.random.default_rng([seed, 1]), config.task
+    rng, task = draws_of(seed, "weights"), config.task
     start = model.untrained(task.plan, task.blocks, task.alphabet, 1.0, dtype="float64")
     normal = [jnp.asarray(config.scale * rng.standard_normal(W.shape)) for W in start.key_query]
     readout = jnp.asarray(rng.standard_normal(start.readout.shape))
@@ -139,7 +140,7 @@ def _copies(source: int, layer: int, layers: int, tokens: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Sharp(Sizes):
+class SharpWeights(Sizes):
     """Theorem 4's weights on random sequences."""
 
     task: Task = option(Task(4, 5), "the composition")
@@ -156,9 +157,9 @@ class Sharp(Sizes):
     ),
     of=(constructions.any_blocks, literal.embedding),
     seeds=3,
-    cases=Sharp(),
+    cases=SharpWeights(),
 )
-def the_attention_pattern_is_the_one_drawn(config: Sharp, seed: int):
+def the_attention_pattern_is_the_one_drawn(config: SharpWeights, seed: int):
     task, hidden = config.task, hidden_of(config.task, seed)
     network = constructions.any_blocks(jnp.asarray(hidden, dtype=jnp.int32), config.beta, dtype="float64")
     sequences = random_sequences(task, config.sequences, seed)

@@ -4,16 +4,21 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from stairwise.lab.contract.checks import at_least, at_most, equal, hypothesis, note, row, skip_if, true
 from stairwise.measure.complexity import log_rank
+from stairwise.measure.fits import Data, slope_estimate
 from stairwise.papers.composition.claims.ledger import LEDGER
-from stairwise.papers.composition.figures.common import arms_of, hits, hops
+from stairwise.papers.composition.figures.after_steps import arms_of, hits, hops, takeoffs
+from stairwise.papers.composition.theory.spectrum import gram_eigenvalue
 
 LOSS = 1e-3  # a head has learned: loss below this, and every held-out answer right
 PLATEAU = 0.02  # how near the plateau log(1+(N-1)e^-beta0) a head must come before its readout step
 PAIRS = 1000  # held-out (sequence, position) pairs a head
 # Figure 3 right, as registered: accuracy above 1/N that may still be chance, and the significance of the log-rank test
 CHANCE, SIGNIFICANCE, RUNS = 0.05, 0.01, 16
+LOWEST, HIGHEST, ENOUGH = 0.5, 1.5, 3  # `registered/takeoff.toml`: the exponent, and sizes that are learnt
 
 
 def _after(record: Any, name: str) -> dict[int, float]:
@@ -111,3 +116,38 @@ def mixture_helps_a_standard_transformer(records: Sequence[Any]):
         f"4 hops are learnt in {ahead.reached} of {len(mixed)} runs on the mixture and in {behind.reached} of"
         f" {len(alone)} on 4 hops alone"
     )
+
+
+@LEDGER.empirical(
+    "takeoff",
+    experiment="takeoff",
+    statement="ours",
+    says=(
+        r"beyond the paper: the smallest pool of labels from which $k$ hops alone are learnt grows like "
+        r"$N(N-1)^{2k-1}$: exponent between 0.5 and 1.5, with 1 in its interval"
+    ),
+    of=(gram_eigenvalue,),
+)
+def labels_needed_follow_the_best_query(records: Sequence[Any]):
+    sizes = takeoffs(records)
+    for each in sizes:
+        yield row(
+            {
+                "k": each.k,
+                "N": each.N,
+                "N(N-1)^(2k-1)": each.labels,
+                "smallest pool of half of the runs": each.pool,
+                "learn from fresh data": f"{sum(each.learnt.get(0, []))} of {len(each.learnt.get(0, []))}",
+            }
+        )
+    enough = sum(math.isfinite(each.pool) for each in sizes)
+    yield at_least("sizes at which half of the runs learn from some pool", enough, ENOUGH)
+    if enough < ENOUGH:
+        return
+    predicted = np.repeat([each.labels for each in sizes], [len(each.smallest.times) for each in sizes])
+    pools, late = (np.concatenate([getattr(each.smallest, name) for each in sizes]) for name in ("times", "censored"))
+    slope = slope_estimate("power", Data.of(predicted, pools, late))
+    yield at_least("exponent", slope.value, LOWEST)
+    yield at_most("exponent", slope.value, HIGHEST)
+    yield at_most("lower end of its interval", slope.low, 1.0)
+    yield at_least("upper end of its interval", slope.high, 1.0)

@@ -23,6 +23,7 @@ from stairwise.papers.composition.claims.sizes import (
 )
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import descent, exact, literal, noise, population, streams
+from stairwise.train.draws import draws_of
 
 SATURATED = 800.0  # e^-800 is 0 in double precision: attention is exactly one-hot
 SIZES = ((2, 3), (4, 2))  # at two letters the least margin is the one that the lemmas assume
@@ -83,12 +84,18 @@ def the_gradients_are_as_written(config: Samples, seed: int):
     """At random key-query matrices of all layers, by autodiff of the structured model."""
     task, hidden = config.task, with_fixed_points(config.task, seed)
     require(not doubling(task), f"task.blocks={task.blocks} must be a power of two")
-    rng, start = np.random.default_rng([seed, 32]), descent.start(hidden, config.beta0)
+    rng, start = draws_of(seed, "key-query matrices"), descent.start(hidden, config.beta0)
     network = exact.with_key_query(start, tuple(jnp.asarray(rng.standard_normal(W.shape)) for W in start.key_query))
     examples = exact.drawn(hidden, task.layers, config.samples, rng)
     batch = Literal(task, hidden, examples)
     weights, readouts = batch.weights(network)
     outputs = literal.transformer(batch.X, weights, batch.values)
+    starts = [literal.first_readout(task.blocks, task.alphabet, task.layers, 1 + h, 1.0) for h in range(task.layers)]
+    for a, psi in enumerate(starts):  # a readout reads what its own layer writes, and no other
+        for b, value in enumerate(batch.values):
+            yield equal(
+                f"size of Psi{a + 1}^T W_OV{b + 1}", np.abs(psi.T @ value).sum(), task.tokens * (a == b), scale=1.0
+            )
     for head in range(1, task.layers + 1):
         _, found = sample_gradients(network, exact.of_heads(examples, head))
         dense = [literal.dense_key_query(np.asarray(W), task.layers) for W in found.key_query[head - 1]]
@@ -117,7 +124,7 @@ def a_sample_is_worth_what_is_written(config: Samples, seed: int):
     """Minus kN/beta0 times the gradient, by autodiff of the structured model."""
     task, hidden = config.task, with_fixed_points(config.task, seed)
     require(not doubling(task), f"task.blocks={task.blocks} must be a power of two")
-    examples = exact.drawn(hidden, task.layers, config.samples, np.random.default_rng([seed, 33]))
+    examples = exact.drawn(hidden, task.layers, config.samples, draws_of(seed, "examples"))
     batch = Literal(task, hidden, examples)
     for layer in range(1, task.layers + 1):
         network = ideal_model(hidden, config.beta0, layer - 1)
@@ -175,7 +182,7 @@ def one_step(config: OneStep, seed: int, first: int, last: int):
             f"leak of layer {layer} after a step of the population", leak_after(ideal, rate * formula), eps / 2
         )
         leaky = leaky_model(hidden, config.beta0, math.log(2 * k * N / eps), layer - 1)
-        batch = exact.batch(hidden, L, noise.samples_lemmas(k, N), np.random.default_rng([seed, 34, layer]))
+        batch = exact.batch(hidden, L, noise.samples_lemmas(k, N), draws_of(seed, "batch", layer))
         sampled = exact.mean_gradient(leaky, exact.of_heads(batch, layer)).key_query[layer - 1]
         yield at_most(f"leak of layer {layer} after a step of samples", leak_after(leaky, 2 * rate * sampled), eps / 2)
         further = max(1.0, 2 * math.log(k)) * 2 * rate * sampled
@@ -218,6 +225,7 @@ LEDGER.family(
     form="exact",
     of=(population.key_query_signal, population.key_query_gradient, noise.learning_rate_theorem),
     hypotheses=SMALL_START,
+    seeds=3,
 )
 
 
@@ -360,15 +368,17 @@ def found_scores(scores: np.ndarray, hidden: np.ndarray, sequence: np.ndarray, i
         r"sample by sample, and layer $t$ none on average under later losses"
     ),
     of=(exact.loss,),
+    free={"loss": "a loss and its negative have the same zeros, and the same largest gradient"},
     hypotheses={"k >= 2": lambda config: config.task.blocks >= 2},
     seeds=3,
     cases=Start(Task(4, 3)),
+    optimise=True,
 )
 def layers_above_the_first_untrained_one_stay(config: Start, seed: int):
     task, hidden = config.task, with_fixed_points(config.task, seed)
     require(not doubling(task), f"task.blocks={task.blocks} must be a power of two")
     heads = range(1, task.layers + 1)
-    few = exact.drawn(hidden, task.layers, 64, np.random.default_rng([seed, 30]))
+    few = exact.drawn(hidden, task.layers, 64, draws_of(seed, "examples"))
     signal = config.beta0 * (1 - 1 / task.alphabet) / task.tokens
     for step in heads:
         each = np.asarray(exact.largest_gradients(ideal_model(hidden, config.beta0, step - 1), few)).max(axis=0)
@@ -397,7 +407,7 @@ def mixing_hops_is_predicting_all_of_them(config: Start, seed: int):
     """Each (sequence, query, hop) once, one label each, in the loss as it is written, by a complex step."""
     task, hidden = config.task, with_fixed_points(config.task, seed)
     require(not doubling(task), f"task.blocks={task.blocks} must be a power of two")
-    rng, L = np.random.default_rng([seed, 31]), task.layers
+    rng, L = draws_of(seed, "key-query matrices"), task.layers
     start = descent.start(hidden, config.beta0)
     network = exact.with_key_query(start, tuple(jnp.asarray(rng.standard_normal(W.shape)) for W in start.key_query))
     examples = every_example(tuple(map(tuple, hidden.tolist())))

@@ -14,6 +14,7 @@ from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import DISTINCT, Listed, enumerable, hidden_of
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import inner, packing, queries, spectrum
+from stairwise.train.draws import draws_of
 
 LARGEST_GRAM = 1500
 
@@ -32,9 +33,9 @@ class Pairs(Config):
 
     def drawn(self, seed: int):
         """Pairs, the first of a tuple with itself; in each later one some blocks are equal, so that products differ."""
-        rng = np.random.default_rng([seed, 10])
+        rng = draws_of(seed, "pairs")
         for index in range(self.pairs):
-            one = hidden_of(self.task, seed + index)
+            one = hidden_of(self.task, seed, index)
             two = rng.permuted(one, axis=1) if index else one
             keep = rng.random(self.task.blocks) < 0.5
             yield one, np.where(keep[:, None], one, two)
@@ -63,7 +64,7 @@ def agreement_is_a_product_over_blocks(config: Pairs, seed: int):
         same = [inner.counted(one, two, inputs) == inner.inner_product(one, two) for one, two in config.drawn(seed)]
         yield true("counted agreements are those of the formula", same)
         return
-    rng, away = np.random.default_rng([seed, 11]), []
+    rng, away = draws_of(seed, "inputs"), []
     for one, two in config.drawn(seed):
         mean, error = inner.sampled(one, two, config.samples, rng)
         exact = float(inner.inner_product(one, two))
@@ -191,7 +192,7 @@ def answers_to(g: np.ndarray, table: np.ndarray) -> np.ndarray:
 )
 def no_query_sees_much_on_average(config: Queries, seed: int):
     k, N = config.task.blocks, config.task.alphabet
-    table, rng = answer_table(config.task), np.random.default_rng([seed, 12])
+    table, rng = answer_table(config.task), draws_of(seed, "random queries")
     tried = [normalised(rng.standard_normal((table.shape[1], N, N))) for _ in range(config.queries)]
     squares = [float((answers_to(g, table) ** 2).mean()) for g in tried]
     eigenvalue = float(spectrum.gram_eigenvalue(k, N))
@@ -222,7 +223,7 @@ def no_query_sees_much_on_average(config: Queries, seed: int):
 )
 def centring_a_query_hides_nothing(config: Gram, seed: int):
     table, N = answer_table(config.task), config.task.alphabet
-    g = np.random.default_rng([seed, 13]).standard_normal((table.shape[1], N, N))
+    g = draws_of(seed, "a query").standard_normal((table.shape[1], N, N))
     difference = answers_to(g, table) - answers_to(g - g.mean(axis=0), table)
     yield equal("what centring takes from every answer", difference, np.full(len(table), queries.centre(g)))
 
@@ -241,7 +242,7 @@ def centring_a_query_hides_nothing(config: Gram, seed: int):
 def a_gradient_is_a_query(config: Gram, seed: int):
     """F_theta = theta_0 A + tanh(theta_1 B) with random tables A, B: two parameters, so two queries."""
     table, N = answer_table(config.task), config.task.alphabet
-    rng = np.random.default_rng([seed, 14])
+    rng = draws_of(seed, "tables of a model")
     A, B = rng.standard_normal((2, table.shape[1], N, N))
     theta = rng.standard_normal(2)
 
@@ -275,7 +276,7 @@ def a_gradient_is_a_query(config: Gram, seed: int):
 )
 def answers_are_inner_products(config: Gram, seed: int):
     table, N = answer_table(config.task), config.task.alphabet
-    rng = np.random.default_rng([seed, 15])
+    rng = draws_of(seed, "functions and weights")
     some = rng.permutation(len(table))[:20]
     weights = rng.standard_normal(len(some))
     g = np.tensordot(weights, np.eye(N)[table[some]] - 1 / N, 1)
@@ -339,9 +340,11 @@ def rule_out(gram: np.ndarray, tolerance: float, asked: float) -> tuple[int, np.
         r"most, so learning takes $\frac{1}{2}|\mathcal{F}_r|(\tau^2-(2r/N)^{k/2})$ queries, and fewer leave two "
         r"functions and a loss of $\frac{1}{2}(1-\frac{1}{N}-\langle f, f'\rangle)$"
     ),
-    of=(queries.most_ruled_out, queries.fewest_queries, queries.least_loss),
+    of=(queries.most_ruled_out, queries.fewest_queries, queries.least_loss, queries.sq_bound),
     hypotheses={
-        "tau^2 > (2r/N)^{k/2}": lambda config: config.tolerance**2 > config.overlap,
+        "tau^2 > (2r/N)^{k/2}": lambda config: (
+            config.tolerance**2 > (2 * config.r / config.alphabet) ** (config.blocks / 2)
+        ),
         "2r < N": lambda config: 2 * config.r < config.alphabet,
         "tau^2 <= 1 - 1/N: a query can tell a function": lambda config: config.tolerance**2 <= 1 - 1 / config.alphabet,
     },
@@ -350,7 +353,7 @@ def rule_out(gram: np.ndarray, tolerance: float, asked: float) -> tuple[int, np.
 )
 def queries_rule_out_few_functions(config: SqGame, seed: int):
     k, N, tau = config.blocks, config.alphabet, config.tolerance
-    rng = np.random.default_rng([seed, 16])
+    rng = draws_of(seed, "packing")
     size = math.ceil(math.exp(packing.log_packing_size(k, config.r)) - 1e-9)
     functions = packing.nearly_orthogonal(k, N, config.r, size, rng)
     gram = packing.gram(functions)
@@ -364,6 +367,11 @@ def queries_rule_out_few_functions(config: SqGame, seed: int):
         queries.fewest_queries(len(functions), tau, config.overlap),
     )
 
+    yield equal("most times fewest over the functions, one half", most * fewest / len(functions), 0.5)
+    swapped = functions[0].copy()
+    swapped[0, :2] = swapped[0, 1::-1]  # the two functions differ on two letters out of N
+    near = queries.least_loss(N, float(inner.inner_product(functions[0], swapped)))
+    yield equal("loss of the best predictor of two functions that differ on two letters", near, 1 / N)
     everyone = np.ones(len(gram), dtype=bool)
     best, signed = 0, 0
     for members in range(1, min(len(gram), 2 * int(1 / tau**2) + 2) + 1):
@@ -380,6 +388,10 @@ def queries_rule_out_few_functions(config: SqGame, seed: int):
     yield true("the learner rules out all functions but one", left.sum() <= 1)
     yield at_least("queries of the learner", asked, fewest)
     bound = queries.sq_bound(k, N, config.r)
+    # the two sides of the theorem: tau^2 is twice the overlaps, and the queries are half of the packing times them
+    sides = 2 * config.overlap, math.exp(packing.log_packing_size(k, config.r)) * config.overlap / 2
+    found = 10 ** (2 * bound.log10_tolerance), 10**bound.log10_queries
+    yield equal("tau^2 and queries of the theorem", found, sides, 1e-9)
     if tau**2 >= 10 ** (2 * bound.log10_tolerance):
         yield at_least("queries of the learner, against the theorem", asked, 10**bound.log10_queries)
     _, left = rule_out(gram, tau, fewest)

@@ -6,13 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import at_most, equal, note, row, slope
+from stairwise.lab.contract.checks import at_most, equal, monomial, note, row, slope
 from stairwise.papers.composition.claims.curriculum import Rough, largest, learns_every_hop, rough_model
 from stairwise.papers.composition.claims.gradients import ideal_model, leaky_model
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.running import (
+    AlgorithmRun,
     Literal,
-    Run,
     deviations,
     key_query_steps,
     run_of,
@@ -22,10 +22,11 @@ from stairwise.papers.composition.claims.running import (
 from stairwise.papers.composition.claims.sizes import doubling, few_tokens, hidden_of, random_sequences
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import descent, exact, literal, noise, perturbation, population, streams
+from stairwise.train.draws import draws_of
 
 RUNS = (
-    Run(learning_rate=10_000.0, epsilon=1e-6),
-    Run(Task(4, 2), samples=409_600, learning_rate=21_000.0, epsilon=1e-9),
+    AlgorithmRun(learning_rate=10_000.0, epsilon=1e-6),
+    AlgorithmRun(Task(4, 2), samples=409_600, learning_rate=21_000.0, epsilon=1e-9),
 )
 FEW = 1000  # examples whose gradients are written out one by one
 FAILURE = 1e-3  # probability with which a bound on noise may fail
@@ -41,9 +42,12 @@ SMALL_START = {"beta0 <= 1": lambda config: config.beta0 <= 1}
     says=r"$L$ steps $-\eta\nabla$ of the sum of all losses on all $W_{KQ}$, then one on all $\Psi_\ell$",
     of=(descent.mixture, descent.key_query_step, descent.readout_step, descent.start),
     seeds=3,
-    cases=(Run(samples=1000, learning_rate=200.0), Run(Task(4, 2), samples=500, learning_rate=300.0, beta0=0.7)),
+    cases=(
+        AlgorithmRun(samples=1000, learning_rate=200.0),
+        AlgorithmRun(Task(4, 2), samples=500, learning_rate=300.0, beta0=0.7),
+    ),
 )
-def every_step_is_a_gradient_step(config: Run, seed: int):
+def every_step_is_a_gradient_step(config: AlgorithmRun, seed: int):
     yield from steps_are_gradients(config, seed, "mixture")
 
 
@@ -61,7 +65,7 @@ def every_step_is_a_gradient_step(config: Run, seed: int):
     seeds=3,
     cases=RUNS,
 )
-def the_mixture_learns_every_hop(config: Run, seed: int):
+def the_mixture_learns_every_hop(config: AlgorithmRun, seed: int):
     yield from learns_every_hop(config, seed, "mixture")
     for number, step in enumerate(key_query_steps(run_of(config, seed, "mixture")[1]), start=1):
         others = [moved for layer, moved in enumerate(step.moved, start=1) if layer != number]
@@ -80,9 +84,13 @@ def the_mixture_learns_every_hop(config: Run, seed: int):
     seeds=3,
     cases=RUNS,
 )
-def trained_layers_stay_right(config: Run, seed: int):
+def trained_layers_stay_right(config: AlgorithmRun, seed: int):
     k, N, L = config.task.blocks, config.task.alphabet, config.task.layers
     allowed = perturbation.mixture_distance(k, N, L, config.epsilon, 1) / 2
+    last = perturbation.mixture_distance(k, N, L, config.epsilon, L + 1)
+    yield equal("D after step L + 1 would be", last, config.epsilon * np.log(1 / config.epsilon) ** L)
+    growth = perturbation.mixture_growth(k, N, L, config.epsilon)
+    yield equal("growth of D over all steps", last / (2 * allowed), growth**L, 1e-9)
     for step, found in enumerate(deviations(config, seed, "mixture"), start=1):
         leaks, error = found.leak[:step], float(found.trained[:step].max())
         yield at_most(f"largest leak after step {step}", leaks.max(), allowed)
@@ -151,6 +159,7 @@ def untrained_layers_write_nearly_uniform_blocks(config: Biased, seed: int):
     leak = config.leak / (1 + config.leak)
     yield equal("leak of layer 1", found.leak[0], leak, 1e-9)
     bound = perturbation.untrained_error(leak)
+    yield monomial("bound on the blocks", perturbation.untrained_error, 2, leak=1)
     yield at_most("blocks of untrained layers off uniform", found.uniform[1:].max(), bound)
     # all queries but one show the letter of that key with the leak's mass, and their own ones with what is left
     away = leak * (T - 1) / T
@@ -158,7 +167,7 @@ def untrained_layers_write_nearly_uniform_blocks(config: Biased, seed: int):
 
 
 @dataclass(frozen=True)
-class Stage(Config):
+class MixtureStep(Config):
     """Before step t of the mixture: layers below t leak, those from t on attend almost uniformly."""
 
     task: Task = option(Task(4, 2), "the composition")
@@ -176,14 +185,15 @@ class Stage(Config):
         )
 
 
-def state(config: Stage, seed: int, beta: float):
+def state(config: MixtureStep, seed: int, beta: float):
     """(hidden permutations, network, distance D from the ideal one).
 
     Trained layers have the same random errors at every sharpness, so that leaks differ from key to key. From step 3 on,
     untrained layers have random weights as large as the leak, as earlier steps may have left them.
     """
     task, hidden = config.task, hidden_of(config.task, seed)
-    network, rng = leaky_model(hidden, config.beta0, beta, config.step - 1), np.random.default_rng([seed, 70])
+    network = leaky_model(hidden, config.beta0, beta, config.step - 1)
+    rng = draws_of(seed, "errors of the key-query matrices")
     left = task.tokens * np.exp(-beta) if config.step > 2 else 0.0
     matrices = [
         W + (ERRORS if layer < config.step else left) * jnp.asarray(rng.standard_normal(W.shape))
@@ -193,7 +203,7 @@ def state(config: Stage, seed: int, beta: float):
     return hidden, network, distance(config, seed, hidden, network, config.step - 1)
 
 
-def distance(config: Stage, seed: int, hidden: np.ndarray, network, trained: int) -> float:
+def distance(config: MixtureStep, seed: int, hidden: np.ndarray, network, trained: int) -> float:
     """The largest of: twice the leaks, errors of one-hot and of uniform blocks, and of uniform attention."""
     found = streams.deviation(network, hidden, random_sequences(config.task, 40, seed))
     parts = [2 * found.leak[:trained], found.trained[:trained], found.uniform[trained:], found.spread[trained:]]
@@ -210,15 +220,15 @@ def distance(config: Stage, seed: int, hidden: np.ndarray, network, trained: int
     of=(perturbation.step_two_gradient,),
     hypotheses=SMALL_START,
     seeds=3,
-    cases=Stage(),
+    cases=MixtureStep(),
 )
-def only_the_second_layer_moves_at_step_two(config: Stage, seed: int):
+def only_the_second_layer_moves_at_step_two(config: MixtureStep, seed: int):
     k, N, L = config.task.blocks, config.task.alphabet, config.task.layers
     require(config.step == 2, f"step={config.step} must be 2")
     away, first, later = [], [], []
     for beta in config.betas:
         hidden, network, D = state(config, seed, beta)
-        examples = exact.drawn(hidden, L, config.samples, np.random.default_rng([seed, 71]))
+        examples = exact.drawn(hidden, L, config.samples, draws_of(seed, "examples"))
         each = {
             head: np.asarray(exact.largest_gradients(network, exact.of_heads(examples, head)))
             for head in range(1, L + 1)
@@ -229,6 +239,8 @@ def only_the_second_layer_moves_at_step_two(config: Stage, seed: int):
         yield row({"beta": beta, "distance": D, "gradient of layer 1": first[-1], "of layers above 2": later[-1]})
     bounds = [perturbation.step_two_gradient(k, N, L, config.beta0, D) for D in away]
     yield at_most("gradient of the first layer", first, bounds)
+    powers = {"blocks": 2.5, "alphabet": 2.5, "layers": 2.5, "beta0": 1, "distance": 1}
+    yield monomial("bound on the first layer", perturbation.step_two_gradient, 1, **powers)
     sharp = [perturbation.trained_gradient_sharp(config.beta0, D) for D in away]
     yield at_most("gradient of the first layer, sharper", first, sharp)
     yield slope("exponent of the distance", away, first, 1.0)
@@ -245,16 +257,16 @@ def only_the_second_layer_moves_at_step_two(config: Stage, seed: int):
     of=(perturbation.trained_own_gradient, perturbation.untrained_own_gradient, noise.concentration_bound),
     hypotheses=SMALL_START,
     seeds=3,
-    cases=(Stage(step=3), Stage(Task(8, 2), step=3, samples=8)),
+    cases=(MixtureStep(step=3), MixtureStep(Task(8, 2), step=3, samples=8)),
 )
-def only_one_layer_moves_at_each_step(config: Stage, seed: int):
+def only_one_layer_moves_at_each_step(config: MixtureStep, seed: int):
     task, t = config.task, config.step
     k, N, L = task.blocks, task.alphabet, task.layers
     require(t >= 3, f"step={t} must be at least 3")
     away, below, above = [], [], []
     for beta in config.betas:
         hidden, network, D = state(config, seed, beta)
-        batch = Literal(task, hidden, exact.drawn(hidden, L, config.samples, np.random.default_rng([seed, 71])))
+        batch = Literal(task, hidden, exact.drawn(hidden, L, config.samples, draws_of(seed, "examples")))
         each = [np.abs(batch.own_gradients(network, layer)).max() for layer in range(1, L + 1)]
         away.append(D)
         below.append(max(each[: t - 1]))
@@ -263,6 +275,9 @@ def only_one_layer_moves_at_each_step(config: Stage, seed: int):
     yield at_most(
         "gradient below t", below, [perturbation.trained_own_gradient(k, N, L, config.beta0, D) for D in away]
     )
+    powers = {"blocks": 1, "alphabet": 1, "layers": 1, "beta0": 1, "distance": 1}
+    yield monomial("bound below t", perturbation.trained_own_gradient, 1, **powers)
+    yield monomial("bound above t", perturbation.untrained_own_gradient, 1, beta0=1, distance=1)
     sharp = [perturbation.trained_gradient_sharp(config.beta0, D) for D in away]
     yield at_most("gradient below t, sharper", below, sharp)
     yield slope("exponent of the distance, below t", away, below, 1.0)
@@ -272,14 +287,17 @@ def only_one_layer_moves_at_each_step(config: Stage, seed: int):
         yield slope("exponent of the distance, above t", away, above, 1.0)
     if exact.different(hidden) <= FEW:
         M = 2**20
-        batch = Literal(task, hidden, exact.batch(hidden, L, M, np.random.default_rng([seed, 72])))
+        batch = Literal(task, hidden, exact.batch(hidden, L, M, draws_of(seed, "large batch")))
         mean = np.einsum("m,mij->ij", batch.counts / len(batch.counts), batch.own_gradients(network, t))
         formula = literal.dense_key_query(population.key_query_gradient(hidden, t, config.beta0), L)
-        spread = config.beta0 / task.tokens * noise.concentration_bound(k, N, M, FAILURE)
+        bound = noise.concentration_bound(k, N, M, FAILURE)
+        chance = 2 * noise.width_of(k, N) ** 2 * np.exp(-2 * M * bound**2)
+        yield equal("chance of Hoeffding's inequality to fail at the bound on the noise", chance, FAILURE, 1e-9)
+        spread = config.beta0 / task.tokens * bound
         yield at_most("gradient of layer t off the population's", np.abs(mean - formula).max(), allowed[-1] + spread)
 
 
-def one_step(config: Stage, seed: int):
+def one_step(config: MixtureStep, seed: int):
     """How far the stream is from the ideal one after one step of the mixture, against how far it was before."""
     task, t = config.task, config.step
     k, N, L = task.blocks, task.alphabet, task.layers
@@ -287,13 +305,19 @@ def one_step(config: Stage, seed: int):
     for beta in config.betas:
         hidden, network, D = state(config, seed, beta)
         rate = 2 * noise.learning_rate_theorem(k, N, config.beta0, D / 2)
-        batch = exact.batch(hidden, L, noise.samples_lemmas(k, N), np.random.default_rng([seed, 73]))
+        batch = exact.batch(hidden, L, noise.samples_lemmas(k, N), draws_of(seed, "batch"))
         stepped, _ = descent.key_query_step(network, batch, rate, *range(1, L + 1))
         before.append(D)
         after.append(distance(config, seed, hidden, stepped, t))
         yield row({"beta": beta, "distance before": D, "after": after[-1]})
     yield at_most("distance after the step", after, [perturbation.mixture_growth(k, N, L, D) * D for D in before])
     yield slope("exponent of the distance", before, after, 1.0)
+    sixth = perturbation.mixture_growth(k, N, L, np.exp(-1.0))
+    yield equal(
+        "growth at log(1/eps) = 1, and at 3",
+        [sixth, perturbation.mixture_growth(k, N, L, np.exp(-3.0))],
+        [(k * N * L) ** 6, 3 * (k * N * L) ** 6],
+    )
     yield at_most("distance after the step over that before it", np.divide(after, before), GROWTH)
 
 
@@ -306,7 +330,7 @@ LEDGER.family(
                 r"step 2 of the mixture multiplies the stream's distance from the ideal one by "
                 r"$(kNL)^6\log\frac{1}{\epsilon}$ at most; in fact it stays below twice what it was"
             ),
-            "cases": Stage(betas=(13.0, 16.0, 19.0, 22.0)),
+            "cases": MixtureStep(betas=(13.0, 16.0, 19.0, 22.0)),
         },
         "lem35": {
             "statement": "Lemma 35",
@@ -314,7 +338,7 @@ LEDGER.family(
                 r"step $t \ge 3$ of the mixture multiplies the stream's distance from the ideal one by "
                 r"$(kNL)^6\log\frac{1}{\epsilon}$ at most; in fact it stays below twice what it was"
             ),
-            "cases": Stage(Task(8, 2), step=3, betas=(14.0, 17.0, 20.0, 23.0)),
+            "cases": MixtureStep(Task(8, 2), step=3, betas=(14.0, 17.0, 20.0, 23.0)),
             "tier": "minutes",
         },
     },
@@ -351,7 +375,7 @@ class Nearly(Config):
 def nearly_uniform(config: Nearly, seed: int, scale: float):
     """The network, its hidden permutations, and how far untrained attention is from 1/(kN)."""
     task, hidden = config.task, hidden_of(config.task, seed)
-    rng, ideal = np.random.default_rng([seed, 70]), ideal_model(hidden, config.beta0, config.first - 1)
+    rng, ideal = draws_of(seed, "errors of the key-query matrices"), ideal_model(hidden, config.beta0, config.first - 1)
     matrices = [
         W if layer < config.first else W + scale * jnp.asarray(rng.standard_normal(W.shape))
         for layer, W in enumerate(ideal.key_query, start=1)
@@ -365,7 +389,7 @@ def cross_gradient(config: Nearly, seed: int, scale: float, layer: int) -> tuple
     """The largest gradient of one layer under the last loss over single examples, and the distance s."""
     hidden, network, away = nearly_uniform(config, seed, scale)
     L = config.task.layers
-    examples = exact.drawn(hidden, L, config.samples, np.random.default_rng([seed, 71]))
+    examples = exact.drawn(hidden, L, config.samples, draws_of(seed, "examples"))
     return largest(network, examples, L, layer), away
 
 
@@ -390,6 +414,10 @@ def later_losses_do_not_move_untrained_layers(config: Nearly, seed: int):
     gradients, away = zip(*found, strict=True)
     bounds = [perturbation.uniform_cross_gradient(task.blocks, task.alphabet, L, config.beta0, s) for s in away]
     yield at_most("gradient", gradients, bounds)
+    powers = {"blocks": 1, "alphabet": 1, "layers": 1, "beta0": 1, "distance": 1}
+    yield monomial("bound", perturbation.uniform_cross_gradient, 6, **powers)
+    powers = {"blocks": -1, "alphabet": -1, "beta0": 1, "distance": 1}
+    yield monomial("sharper bound", perturbation.uniform_cross_gradient_sharp, 1, **powers)
     sharp = [perturbation.uniform_cross_gradient_sharp(task.blocks, task.alphabet, config.beta0, s) for s in away]
     yield at_most("gradient, sharper", gradients, sharp)
     yield slope("exponent of s", away, gradients, 1.0)
@@ -407,6 +435,7 @@ def later_losses_do_not_move_untrained_layers(config: Nearly, seed: int):
     of=(perturbation.first_untrained_gradient,),
     seeds=3,
     cases=(Nearly(scales=(0.0,)), Nearly(scales=(0.0,), first=2)),
+    optimise=True,
 )
 def the_first_untrained_layer_feels_later_losses(config: Nearly, seed: int):
     task, L = config.task, config.task.layers

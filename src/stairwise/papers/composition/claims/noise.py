@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import at_least, at_most, equal, note, row, slope, true
+from stairwise.lab.contract.checks import at_least, at_most, equal, monomial, note, row, slope, true
 from stairwise.papers.composition import integer
 from stairwise.papers.composition import plan as plans
 from stairwise.papers.composition.claims.gradients import SMALL_START, ideal_model, leaky_model, margins_of
@@ -18,8 +18,12 @@ from stairwise.papers.composition.claims.running import Literal
 from stairwise.papers.composition.claims.sizes import doubling, few_tokens, hidden_of, random_sequences
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import exact, noise, perturbation, population, streams
+from stairwise.train.draws import draws_of
 
 SINGLE = 64  # single examples, which tell how many entries are independent
+# The factor off the law that is always allowed. `rms_range` takes the entries for independent normals, and their number
+# from SINGLE examples. Both are rough: a few runs in a hundred would leave a range that is narrower than this.
+ROUGH_LAW = 1.15
 CHUNK = 1024  # samples that are counted at once: all sizes of a sweep share one compiled program
 
 
@@ -31,9 +35,9 @@ def _adder(blocks: int, layer: int):
     )
 
 
-def counted_signal(task: Task, hidden: np.ndarray, layer: int, samples: int, seed: int) -> np.ndarray:
+def counted_signal(task: Task, hidden: np.ndarray, layer: int, samples: int, seed: int, draw: int = 0) -> np.ndarray:
     """g-hat of a layer on ideal inputs: the kN/beta0-fold of minus the gradient, by counts over M samples."""
-    rng, pi = np.random.default_rng([seed, layer, samples]), jnp.asarray(hidden, dtype=jnp.int32)
+    rng, pi = draws_of(seed, "samples", layer, samples, draw), jnp.asarray(hidden, dtype=jnp.int32)
     sequences = rng.permuted(np.broadcast_to(np.arange(task.alphabet), (samples, *hidden.shape)), axis=2)
     queries = rng.integers(0, task.tokens, samples)
     counts = integer.no_counts(layer - 1, task.tokens)
@@ -72,14 +76,22 @@ def noise_is_small(config: Noise, seed: int, first: int, last: int):
         rms = [float(np.sqrt((error**2).mean())) for error in errors]
         bounds = [noise.concentration_bound(k, N, samples, config.failure) for samples in config.samples]
         yield at_most(f"largest entry at layer {layer}", largest, bounds)
+        # Hoeffding's inequality for d^2 entries fails with the chance delta at the bound
+        d, M = noise.width_of(k, N), np.array(config.samples)
+        chances = 2 * d**2 * np.exp(-2 * M * np.array(bounds) ** 2)
+        yield equal(f"chance to exceed the bound at layer {layer}", chances, np.full(len(M), config.failure), 1e-9)
+        # the query is hit with chance 1/(kN), and a key then shows the label or not
+        variance = 1 / (k * N) * (1 / N) * (1 - 1 / N)
+        yield equal(f"variance of an entry at layer {layer}", noise.entry_std(k, N, 1) ** 2, variance)
         # the law is that of X^2: its mean, the signal, takes a share; and few entries have a rms that varies
         share = float((signal**2).mean()) / noise.entry_std(k, N, 1) ** 2
-        single = [counted_signal(task, hidden, layer, 1, seed + 1 + index) - signal for index in range(SINGLE)]
+        single = [counted_signal(task, hidden, layer, 1, seed, index) - signal for index in range(SINGLE)]
         entries = noise.independent_entries(np.stack(single).reshape(SINGLE, -1))
         low, high = noise.rms_range(entries, config.failure / len(config.samples))
         law = [found / noise.entry_std(k, N, samples) for found, samples in zip(rms, config.samples, strict=True)]
-        yield at_most(f"rms over the law at layer {layer}", law, max(1.15, high))
-        yield at_least(f"rms over the law at layer {layer}", law, min(1 / 1.15, low * math.sqrt(max(1 - share, 0.0))))
+        yield at_most(f"rms over the law at layer {layer}", law, max(ROUGH_LAW, high))
+        least = min(1 / ROUGH_LAW, low * math.sqrt(max(1 - share, 0.0)))
+        yield at_least(f"rms over the law at layer {layer}", law, least)
         if len(set(config.samples)) > 2:
             yield slope(f"exponent of M at layer {layer}", config.samples, rms, -0.5, within=0.1)
         yield row(
@@ -150,7 +162,7 @@ def leaks_change_little(config: Leaky, seed: int, first: int, last: int):
     k, N, L = task.blocks, task.alphabet, task.layers
     require(first <= L, f"task.blocks={k} must be at least {2 ** (first - 1)} for layer {first}")
     require(len(set(config.betas)) > 2, f"betas={config.betas} must be at least three sharpnesses")
-    examples = exact.drawn(hidden, L, config.samples, np.random.default_rng([seed, 50]))
+    examples = exact.drawn(hidden, L, config.samples, draws_of(seed, "examples"))
     batch, d = Literal(task, hidden, examples), noise.width_of(k, N)
     for layer in range(first, min(last, L) + 1):
         ideal, away, changes = ideal_model(hidden, config.beta0, layer - 1), [], []
@@ -168,6 +180,7 @@ def leaks_change_little(config: Leaky, seed: int, first: int, last: int):
         yield equal(
             f"bound at layer {layer}, over eps", np.divide(bounds, away), np.full(len(away), bounds[0] / away[0])
         )
+        yield monomial(f"bound at layer {layer}", perturbation.gradient_error, 2, width=1, layers=1, epsilon=1)
         sharp = [perturbation.gradient_error_sharp(k, N, layer - 1, eps) for eps in away]
         # the second order is as large as the mass that leaks in these layers, at the largest leak
         yield equal(f"change of g-hat at layer {layer}, first order", changes, sharp, 3 * (layer - 1) * max(away))

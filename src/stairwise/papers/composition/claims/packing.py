@@ -12,6 +12,7 @@ from stairwise.papers.composition.claims.sizes import DISTINCT, enumerable, hidd
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.plan import layers
 from stairwise.papers.composition.theory import counting, inner, packing
+from stairwise.train.draws import draws_of
 
 LARGEST_PACKING = 2000
 
@@ -58,7 +59,7 @@ def many_compositions_hardly_agree(config: Packing, seed: int):
     k, N, r = config.blocks, config.alphabet, config.r
     bound, sharp = packing.overlap_bound(k, N, r), packing.overlap_bound_sharp(k, N, r)
     asked = math.ceil(config.target - 1e-9)
-    built = packing.nearly_orthogonal(k, N, r, max(asked, 1), np.random.default_rng([seed, 20]))
+    built = packing.nearly_orthogonal(k, N, r, max(asked, 1), draws_of(seed, "packing"))
     overlap = packing.largest_overlap(built)
     yield at_least("functions", len(built), (math.factorial(r) / 4) ** (k / 2))
     yield at_least("functions asked for", asked, (math.factorial(r) / 4) ** (k / 2), rounding=1e-12)
@@ -125,7 +126,7 @@ class Corollary(Config):
 )
 def many_compositions_lie_far_apart(config: Corollary, seed: int):
     k, N, r = config.blocks, config.alphabet, config.r
-    rng = np.random.default_rng([seed, 21])
+    rng = draws_of(seed, "packing")
     target = max(min(2, math.factorial(r)), math.ceil((math.factorial(r) / 4) ** (k / 2) - 1e-9))
     built = packing.nearly_orthogonal(k, N, r, target, rng)
     yield at_least("functions", len(built), target)
@@ -181,11 +182,11 @@ class Erm(Config):
 )
 def few_samples_name_the_hidden_permutations(config: Erm, seed: int):
     k, N = config.task.blocks, config.task.alphabet
-    rng = np.random.default_rng([seed, 22])
+    rng = draws_of(seed, "samples")
     candidates = inner.every_tuple(k, N)
     counts = np.array(
         [
-            counting.samples_until_unique(hidden_of(config.task, seed + 1 + repeat), candidates, rng)
+            counting.samples_until_unique(hidden_of(config.task, seed, repeat), candidates, rng)
             for repeat in range(config.repeats)
         ]
     )

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import at_least, at_most, row, slope
+from stairwise.lab.contract.checks import at_least, at_most, equal, row, slope
 from stairwise.measure import queries as game
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.theory import packing, queries
+from stairwise.train.draws import draws_of
 
 
 @dataclass(frozen=True)
-class Growing(Config):
+class GrowingPackings(Config):
     """Packings of Lemma 12 that grow with k, or whose overlaps fall with N."""
 
     blocks: tuple[int, ...] = option((4, 5, 6, 7), "blocks k", low=2, high=8)
@@ -48,15 +49,15 @@ def largest_overlap(gram: np.ndarray) -> float:
     of=(queries.fewest_queries, packing.log_packing_size, packing.overlap_bound),
     hypotheses={
         "tau^2 > (2r/N)^{k/2}": lambda config: (
-            config.tolerance**2 > packing.overlap_bound(min(config.blocks), config.alphabet, config.r)
+            config.tolerance**2 > (2 * config.r / config.alphabet) ** (min(config.blocks) / 2)
         ),
         "2r < N": lambda config: 2 * config.r < min(config.alphabet, *config.alphabets),
     },
-    cases=Growing(),
-    seeds=2,
+    cases=GrowingPackings(),
+    seeds=3,
 )
-def queries_grow_with_the_packing(config: Growing, seed: int):
-    rng, tau, r, N = np.random.default_rng([seed, 17]), config.tolerance, config.r, config.alphabet
+def queries_grow_with_the_packing(config: GrowingPackings, seed: int):
+    rng, tau, r, N = draws_of(seed, "packings"), config.tolerance, config.r, config.alphabet
     blocks, letters = sorted(set(config.blocks)), sorted(set(config.alphabets))
     asked, bounds = [], []
     for k in blocks:
@@ -72,11 +73,17 @@ def queries_grow_with_the_packing(config: Growing, seed: int):
         yield at_least(f"queries at k = {k}, without the factor 1/2", played.queries, sharper)
         yield row({"k": k, "functions": len(gram), "queries": played.queries, "bound": bounds[-1], "sharper": sharper})
     yield at_least("queries", asked, bounds)
+    yield equal("bound for 12 functions at tau = 1/2 and overlap 1/6", queries.fewest_queries(12, 0.5, 1 / 6), 0.5)
     rate = (packing.log_packing_size(2, r) - packing.log_packing_size(0, r)) / 2
     yield slope("queries", blocks, asked, rate, law="exponential", within=0.15, against="k", bound=bounds)
     overlaps = [[largest_overlap(packed(blocks[0], n, r, rng)) for _ in range(6)] for n in letters]
     allowed = [packing.overlap_bound(blocks[0], n, r) for n in letters]
     expected = -blocks[0] / 2
+    yield equal(
+        "(2r/N)^(k/2) at N = 2r, and at N = 8r",
+        [packing.overlap_bound(blocks[0], f * r, r) for f in (2, 8)],
+        [1, 0.5 ** blocks[0]],
+    )
     name = f"largest overlap at k = {blocks[0]}"
     yield slope(name, letters, overlaps, expected, side="at most", within=0.5, against="N", bound=allowed)
     yield slope("(2r/N)^(k/2) against N", letters, allowed, expected, within=1e-9)

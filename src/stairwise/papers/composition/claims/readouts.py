@@ -21,6 +21,7 @@ from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import Start, doubling, random_sequences, with_fixed_points
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import descent, exact, noise, population
+from stairwise.train.draws import draws_of
 
 
 def padded(part: np.ndarray, stream: int) -> np.ndarray:
@@ -71,7 +72,7 @@ def one_step(config: OneStep, seed: int, first: int, last: int, together: bool =
             f"least lead of the right answer, head {head}", least_gaps(stepped, hidden, sequences)[head - 1], gap
         )
         leaky = leaky_model(hidden, config.beta0, math.log(2 * k * N / eps), trained)
-        batch = exact.batch(hidden, L, noise.samples_lemmas(k, N), np.random.default_rng([seed, 35, head]))
+        batch = exact.batch(hidden, L, noise.samples_lemmas(k, N), draws_of(seed, "batch", head))
         # a lead is beta0 and a share of the rate: as small a step as leaves eps/10, for the noise of the samples
         enough = rate * max(0.0, math.log(10 * (N - 1) / eps) - config.beta0) / (gap - config.beta0)
         sampled = descent.readout_step(leaky, batch, enough, *heads)
@@ -122,6 +123,7 @@ LEDGER.family(
     form="exact",
     of=(population.readout_gradient, population.readout_scale, population.readout_separation),
     hypotheses=SMALL_START,
+    seeds=3,
 )
 
 

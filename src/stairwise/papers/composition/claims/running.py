@@ -23,12 +23,13 @@ from stairwise.papers.composition.claims.sizes import (
 )
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import descent, exact, inner, literal, noise, streams
+from stairwise.train.draws import draws_of
 
 LISTED = 1296  # as many sequences are all looked at
 
 
 @dataclass(frozen=True)
-class Run(Config):
+class AlgorithmRun(Config):
     """Algorithm 1 or 2 in double precision, through soft attention. Batches count examples, so M may be large."""
 
     task: Task = option(Task(2, 3), "the composition")
@@ -45,7 +46,7 @@ class Run(Config):
         require(not doubling(self.task), f"task.blocks={self.task.blocks} must be a power of two")
 
 
-def theorem_7(config: Run) -> dict[str, bool]:
+def theorem_7(config: AlgorithmRun) -> dict[str, bool]:
     """The hypotheses of Theorem 7, with the constants of its lemmas' proofs; logarithms of M's bound left out."""
     k, N, eps = config.task.blocks, config.task.alphabet, config.epsilon
     return {
@@ -57,7 +58,7 @@ def theorem_7(config: Run) -> dict[str, bool]:
     }
 
 
-def theorem_8(config: Run) -> dict[str, bool]:
+def theorem_8(config: AlgorithmRun) -> dict[str, bool]:
     """Those of Theorem 8: the step must make leaks smaller by (kNL)^{6L} than eps."""
     k, N, L, eps = config.task.blocks, config.task.alphabet, config.task.layers, config.epsilon
     leak = eps / 2 / float(k * N * L) ** (6 * L)
@@ -72,25 +73,25 @@ def theorem_8(config: Run) -> dict[str, bool]:
 
 
 @lru_cache(maxsize=16)
-def run_of(config: Run, seed: int, algorithm: str):
+def run_of(config: AlgorithmRun, seed: int, algorithm: str):
     """All steps of a run: (hidden permutations, steps)."""
     hidden = hidden_of(config.task, seed)
     run = {"curriculum": descent.curriculum, "mixture": descent.mixture}[algorithm]
     return hidden, run(hidden, config.samples, config.learning_rate, config.beta0, seed)
 
 
-def held_out(config: Run, seed: int) -> np.ndarray:
+def held_out(config: AlgorithmRun, seed: int) -> np.ndarray:
     """All sequences, or some where there are too many."""
     if sequences_of(config.task) <= LISTED:
         return inner.every_tuple(config.task.blocks, config.task.alphabet)
-    return random_sequences(config.task, config.test_examples, seed + 1)
+    return random_sequences(config.task, config.test_examples, seed, "test sequences")
 
 
 def key_query_steps(taken: list[Any]) -> list[Any]:
     return [step for step in taken if step.name.startswith("KQ")]
 
 
-def deviations(config: Run, seed: int, algorithm: str) -> list[Any]:
+def deviations(config: AlgorithmRun, seed: int, algorithm: str) -> list[Any]:
     """How far attention and stream are from the ideal after each key-query step."""
     hidden, taken = run_of(config, seed, algorithm)
     sequences = held_out(config, seed)
@@ -102,7 +103,7 @@ def _compiled():
     return equinox.filter_jit(evaluate.evaluate)
 
 
-def measured(config: Run, seed: int, algorithm: str) -> list[dict[str, Any]]:
+def measured(config: AlgorithmRun, seed: int, algorithm: str) -> list[dict[str, Any]]:
     """Loss, accuracy and sup error of every head after every step."""
     hidden, taken = run_of(config, seed, algorithm)
     task = tasks.Composition(jnp.asarray(hidden, dtype=jnp.int32))
@@ -114,14 +115,14 @@ def measured(config: Run, seed: int, algorithm: str) -> list[dict[str, Any]]:
 # --- the algorithms, step by step -------------------------------------------------------------------------------------
 
 
-def steps_are_gradients(config: Run, seed: int, algorithm: str) -> Iterator[Comparison]:
+def steps_are_gradients(config: AlgorithmRun, seed: int, algorithm: str) -> Iterator[Comparison]:
     """Every step of a run against minus eta times the derivative of the loss as written, in a random direction.
 
     Weights before a step are those after the one before it, so each step is looked at by itself.
     """
     L, T, rate = config.task.layers, config.task.tokens, config.learning_rate
     hidden, taken = run_of(config, seed, algorithm)
-    rng = np.random.default_rng([seed, 80])
+    rng = draws_of(seed, "directions")
     stages = range(1, L + 1)
     if algorithm == "curriculum":
         expected = [(f"{kind}{stage}", stage, (stage,)) for stage in stages for kind in ("KQ", "Psi")]
@@ -138,7 +139,7 @@ def steps_are_gradients(config: Run, seed: int, algorithm: str) -> Iterator[Comp
     yield true("W_KQ starts at 0", [not np.any(np.asarray(W)) for W in before.key_query])
     signal = rate * config.beta0 / T**2
     for step, (name, draw, heads) in zip(taken, expected, strict=False):
-        loss = Literal(config.task, hidden, exact.batch(hidden, L, config.samples, np.random.default_rng([seed, draw])))
+        loss = Literal(config.task, hidden, exact.batch(hidden, L, config.samples, draws_of(seed, "batch", draw)))
         weights, readouts = loss.weights(before)
         after, psi = loss.weights(step.model)
         for layer in stages:

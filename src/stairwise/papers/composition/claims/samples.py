@@ -9,12 +9,13 @@ from stairwise.lab.contract.checks import equal, row, slope
 from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.plan import is_power_of_two
 from stairwise.papers.composition.theory import noise
+from stairwise.train.draws import draws_of
 
 FINER = 2**0.5  # from one number of samples that is tried to the next
 
 
 @dataclass(frozen=True)
-class Growing(Config):
+class GrowingSizes(Config):
     """Compositions of growing size."""
 
     blocks: tuple[int, ...] = option((2, 4, 8), "blocks k, at the smallest alphabet", low=2, high=16)
@@ -98,10 +99,10 @@ def samples_needed(k: int, N: int, tests: int, rng: np.random.Generator) -> int:
     says=r"$M = \tilde\Omega(k^4N^6)$ samples are enough; what the last layer's attention needs on ideal inputs grows"
     r" with smaller powers, about $k^2$ at these sizes and hardly with $N$",
     of=(noise.samples_theorem,),
-    cases=Growing(),
+    cases=GrowingSizes(),
 )
-def fewer_samples_than_the_theorem_asks_for(config: Growing, seed: int):
-    rng = np.random.default_rng([seed, 41])
+def fewer_samples_than_the_theorem_asks_for(config: GrowingSizes, seed: int):
+    rng = draws_of(seed, "samples")
     blocks, letters = sorted(set(config.blocks)), sorted(set(config.alphabets))
     for name, printed, sizes in (
         ("k", 4.0, [(k, letters[0]) for k in blocks]),

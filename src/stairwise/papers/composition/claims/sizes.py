@@ -8,6 +8,7 @@ import numpy as np
 from stairwise.config import Config, option, require
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.plan import is_power_of_two
+from stairwise.train.draws import draws_of
 
 LARGEST_ENUMERATION = 20_000  # sequences that are listed one by one
 LARGEST_TOKENS = 512  # kN of a network that is written out
@@ -83,12 +84,12 @@ DISTINCT = {"N >= 3": lambda config: config.task.alphabet >= 3}
 # --- the problem ------------------------------------------------------------------------------------------------------
 
 
-def hidden_of(task: Task, seed: int) -> np.ndarray:
+def hidden_of(task: Task, seed: int, draw: int = 0) -> np.ndarray:
     """The hidden permutations pi (k, N): the given ones, or a draw; all but `moved` are the identity if that is set."""
     k, N = task.blocks, task.alphabet
     if task.hidden:
         return np.array(task.hidden).reshape(k, N)
-    rng = np.random.default_rng([seed, k, N])
+    rng = draws_of(seed, "hidden permutations", draw, k, N)
     drawn = rng.permuted(np.broadcast_to(np.arange(N), (k, N)), axis=1)
     if task.moved < 0:
         return drawn
@@ -105,7 +106,7 @@ def with_fixed_points(task: Task, seed: int) -> np.ndarray:
     return hidden
 
 
-def random_sequences(task: Task, count: int, seed: int) -> np.ndarray:
+def random_sequences(task: Task, count: int, seed: int, role: str = "sequences") -> np.ndarray:
     """Uniform sequences sigma (count, k, N)."""
     shape = (count, task.blocks, task.alphabet)
-    return np.random.default_rng([seed, count, 7]).permuted(np.broadcast_to(np.arange(task.alphabet), shape), axis=2)
+    return draws_of(seed, role, count).permuted(np.broadcast_to(np.arange(task.alphabet), shape), axis=2)

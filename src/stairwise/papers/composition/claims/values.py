@@ -13,6 +13,7 @@ from stairwise.papers.composition.claims.ledger import LEDGER
 from stairwise.papers.composition.claims.sizes import Start, doubling, hidden_of, with_fixed_points
 from stairwise.papers.composition.config import Task
 from stairwise.papers.composition.theory import descent, exact, inner, literal, population, values
+from stairwise.train.draws import draws_of
 
 ROUNDING = 1e-15
 
@@ -63,7 +64,7 @@ def supported(task: Task, blocks: list[int], rng: np.random.Generator) -> np.nda
 )
 def value_matrices_do_not_start(config: Start, seed: int):
     task, hidden = config.task, with_fixed_points(config.task, seed)
-    rng, d = np.random.default_rng([seed, 40]), task.tokens * (task.layers + 2)
+    rng, d = draws_of(seed, "readouts"), task.tokens * (task.layers + 2)
     standard = literal.first_readout(task.blocks, task.alphabet, task.layers, 1, config.beta0)
     none, one = np.zeros((d, d)), supported(task, [2], rng)
     for name, W_OV, psi in (
@@ -108,7 +109,7 @@ def a_value_block_scales_the_signal(config: ValueBlock, seed: int):
     task, hidden = config.task, hidden_of(config.task, seed)
     require(not doubling(task), f"task.blocks={task.blocks} must be a power of two")
     k, N, T = task.blocks, task.alphabet, task.tokens
-    rng = np.random.default_rng([seed, 41])
+    rng = draws_of(seed, "value block")
     V = config.scale * np.eye(T) + config.noise / np.sqrt(T) * rng.standard_normal((T, T))
     start = descent.start(hidden, config.beta0)
     network = model.AttentionOnly(

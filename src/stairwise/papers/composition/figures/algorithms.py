@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
-from stairwise.papers.composition.figures.common import after_steps, hops, size, step_names
+from stairwise.papers.composition.figures.after_steps import after_steps, hops, size, step_names
 
 MARKERS = "osD^vP*"
 
@@ -31,8 +31,12 @@ def mixture(records: Sequence[Any]):
 def any_blocks(records: Sequence[Any]):
     """Algorithm 1 for every k, a panel each."""
     groups = grouped(records, lambda record: size(record.config))
-    figure, panels = subplots(1, len(groups), figsize=(1.25 * COLUMN * len(groups), 2.7), squeeze=False)
-    for axes, chosen in zip(panels[0], groups.values(), strict=True):
+    across = min(2, len(groups))
+    down = -(-len(groups) // across)
+    figure, panels = subplots(down, across, figsize=(1.25 * COLUMN * across, 2.7 * down), squeeze=False)
+    for axes in panels.flat[len(groups) :]:
+        axes.axis("off")
+    for axes, chosen in zip(panels.flat, groups.values(), strict=False):
         _losses(axes, chosen)
         axes.set_title(_sizes(chosen))
     return figure

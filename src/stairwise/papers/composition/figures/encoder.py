@@ -7,7 +7,7 @@ import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, DASHES, all_seeds, colour, count_axis, grouped, subplots
 from stairwise.measure.complexity import kaplan_meier, log_rank
-from stairwise.papers.composition.figures.common import LEARNT, arms_of, hits, hops, size
+from stairwise.papers.composition.figures.after_steps import LEARNT, arms_of, hits, hops, size, takeoffs
 
 
 def describe(config: Any) -> str:
@@ -76,9 +76,13 @@ def pools(records: Sequence[Any]):
     config = records[0].config
     arms = grouped(records, lambda record: record.config.samples)
     ordered = sorted(arms, key=lambda samples: samples or float("inf"))
-    figure, (*panels, map_) = subplots(
-        1, len(config.hops) + 1, figsize=(0.95 * COLUMN * (len(config.hops) + 1), 2.5), sharey=True
-    )
+    count = len(config.hops) + 1
+    across = min(2, count)
+    down = -(-count // across)
+    figure, grid = subplots(down, across, figsize=(COLUMN * across, 2.4 * down + 0.2), sharey=True, squeeze=False)
+    *panels, map_ = grid.flat[:count]
+    for axes in grid.flat[count:]:
+        axes.axis("off")
     for number, samples in enumerate(ordered):
         style = {"color": colour(number), "linestyle": DASHES[number % len(DASHES)]}
         for axes, hop in zip(panels, config.hops, strict=True):
@@ -100,8 +104,39 @@ def pools(records: Sequence[Any]):
 
     map_.set(xlabel=f"examples (above: runs over {LEARNT:g})", title=f"{hops(config.hops[-1])}, at the end")
     map_.set_xticks(range(len(ordered)), [EngFormatter(sep="")(samples) if samples else "fresh" for samples in ordered])
-    panels[0].set(ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.16))
+    for row in grid:
+        row[0].set(ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.16))
     panels[0].legend(loc="lower right", bbox_to_anchor=(1, 0.2))
     seeds = len({record.seed for record in records})
     figure.suptitle(f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot", fontsize=7)
+    return figure
+
+
+def takeoff(records: Sequence[Any]):
+    """Share of runs that learn k hops alone by the size of their pool, and the smallest such pool against theory."""
+    sizes = takeoffs(records)
+    figure, (left, right) = subplots(1, 2, figsize=(1.5 * COLUMN, 2.6))
+    for number, each in enumerate(sizes):
+        pools = [pool for pool in each.learnt if pool]
+        shares = [sum(each.learnt[pool]) / len(each.learnt[pool]) for pool in pools]
+        style = {"color": colour(number), "marker": "o", "markersize": 3}
+        name = f"k={each.k}, N={each.N}"
+        left.plot(pools, shares, label=name, linestyle=DASHES[number % len(DASHES)], **style)
+        found = np.isfinite(each.pool)
+        place = each.pool if found else max(pools)
+        right.plot([each.labels], [place], linestyle="", fillstyle="full" if found else "none", label=name, **style)
+    ends = [min(each.labels for each in sizes), max(each.labels for each in sizes)]
+    right.plot(ends, ends, color="grey", linestyle=":", linewidth=0.8, label="$N(N-1)^{2k-1}$ labels")
+    left.set(
+        xscale="log", xlabel="labels in the pool", ylabel=f"share of runs at {LEARNT:g} or above", ylim=(-0.03, 1.03)
+    )
+    right.set(xscale="log", yscale="log", xlabel="$N(N-1)^{2k-1}$", ylabel="smallest pool that suffices")
+    left.legend(fontsize=6)
+    left.set_title("runs that learn k hops alone")
+    right.set_title("smallest pool for half of the runs")
+    right.plot([], [], color="grey", marker="o", markersize=3, linestyle="", fillstyle="none", label="no pool sufficed")
+    right.legend(fontsize=6, loc="lower right", handles=right.get_legend_handles_labels()[0][-2:])
+    seeds = len({record.seed for record in records})
+    model = records[0].config.model
+    figure.suptitle(f"{model.layers} layers of width {model.width}; {seeds} seeds per point", fontsize=7)
     return figure

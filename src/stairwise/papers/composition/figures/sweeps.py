@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
-from stairwise.papers.composition.figures.common import hops, size
+from stairwise.papers.composition.figures.after_steps import hops, size
 
 FLOOR = 1e-4  # a share of wrong tokens below this is drawn here
 

@@ -7,6 +7,7 @@ import numpy as np
 from stairwise.papers.composition import plan as plans
 from stairwise.papers.composition.model import AttentionOnly, untrained
 from stairwise.papers.composition.theory import exact
+from stairwise.train.draws import draws_of
 
 
 class Taken(NamedTuple):
@@ -41,7 +42,7 @@ def curriculum(hidden: np.ndarray, samples: int, rate: float, beta0: float, seed
     """Algorithm 1: at stage t a step on all W_KQ with loss^(t), then one on Psi_t, on the same batch."""
     model, taken = start(hidden, beta0), []
     for stage in range(1, model.layers + 1):
-        examples = exact.batch(hidden, model.layers, samples, np.random.default_rng([seed, stage]))
+        examples = exact.batch(hidden, model.layers, samples, draws_of(seed, "batch", stage))
         model, moved = key_query_step(model, examples, rate, stage)
         taken.append(Taken(f"KQ{stage}", model, moved))
         model = readout_step(model, examples, rate, stage)
@@ -54,7 +55,7 @@ def mixture(hidden: np.ndarray, samples: int, rate: float, beta0: float, seed: i
     model, taken = start(hidden, beta0), []
     heads = tuple(range(1, model.layers + 1))
     for step in (*heads, len(heads) + 1):
-        examples = exact.batch(hidden, model.layers, samples, np.random.default_rng([seed, step]))
+        examples = exact.batch(hidden, model.layers, samples, draws_of(seed, "batch", step))
         if step <= len(heads):
             model, moved = key_query_step(model, examples, rate, *heads)
             taken.append(Taken(f"KQ{step}", model, moved))

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Integer, PRNGKeyArray
 
-from stairwise.tasks.groups import named
+from stairwise.papers.lego.groups import named
 from stairwise.tasks.protocols import ANSWER, Axis, Sentence, check_supervision
 
 

@@ -22,7 +22,7 @@ from stairwise.papers.crossings.learning import in_looks
 from stairwise.papers.lego.task import Lego, lego
 from stairwise.train.keys import at
 from stairwise.train.loop import RunningTrial
-from stairwise.train.own import MakeModel, Sizes, builder
+from stairwise.train.own import MakeModel, ModelSizes, builder
 from stairwise.train.schemes import supervised
 from stairwise.train.stage import Stage, every
 
@@ -68,7 +68,7 @@ def training_own(make_model: MakeModel, config: Cell) -> list[Stage]:
     """The same of a model of the user's own."""
     task = task_of(config)
     slots = task.slots if task.slots > 1 else None
-    build = builder(make_model, Sizes(task.vocabulary, task.vocabulary, config.longest, slots))
+    build = builder(make_model, ModelSizes(task.vocabulary, task.vocabulary, config.longest, slots))
     return [stage(config, lambda trial, key: build(trial.key("model")))]
 
 

@@ -8,7 +8,6 @@ The hypotheses below were written before the experiment was run.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from stairwise.lab.contract.checks import at_least, at_most, note, row
@@ -44,6 +43,7 @@ EXPERIMENT = Experiment(
     says="composition by log k layers with a hop curriculum or by one layer with a chain: labels and operations",
     Config=Solver,
     program=train.training,
+    opens_with="accuracy",
     figures=(
         Figure("fig-depth", "Accuracy on k hops against labels and against operations", figures.curves),
         Figure("fig-depth-cost", "Labels and operations to success against k", figures.costs),
@@ -51,14 +51,6 @@ EXPERIMENT = Experiment(
     presets={
         "quick": Preset(Solver(), arms(2, 4), seeds=2, note="N = 4, width 32, 1000 steps of 32 at most"),
         "gpu": Preset(LARGE, arms(2, 4, 8), seeds=5, group=5, note="N = 5, width 128, 8000 steps of 256 at most"),
-        "paper": Preset(
-            replace(LARGE, looks=1000, release=8000),
-            arms(2, 4, 8, 16),
-            seeds=8,
-            group=8,
-            hours=3.0,
-            note="not in a paper",
-        ),
     },
 )
 EXPERIMENTS = (EXPERIMENT,)
@@ -104,12 +96,18 @@ def compared(records: Sequence[Any], cost: str):
     "depth-curriculum",
     experiment="depth",
     statement=OURS,
-    says="at the largest $k$ no run of the deep encoder succeeds on $k$ hops alone",
+    says="at the largest $k$ no run of the deep encoder succeeds on $k$ hops alone; with a curriculum half of them do",
 )
 def the_hardest_hop_alone_is_not_learnt(records: Sequence[Any]):
     largest = max(record.config.task.blocks for record in records)
     reached = runs.hits(runs.chosen(records, largest, HARDEST), "labels").reached
     yield at_most(f"runs that succeed, k={largest}", reached, 0)
+    taught = runs.hits(
+        runs.chosen(records, largest, DEPTH), "labels"
+    )  # where nothing is learnt at all, nothing is shown
+    yield at_least(
+        f"share of runs that succeed with a curriculum, k={largest}", taught.reached / len(taught.times), 0.5
+    )
     yield from map(row, runs.table(records))
 
 

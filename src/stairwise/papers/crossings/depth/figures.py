@@ -5,7 +5,7 @@ from typing import Any
 
 from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots
 from stairwise.papers.crossings.depth.runs import COSTS, chosen, curve, hits, names, sizes
-from stairwise.papers.parity_cot.figures.common import median_line, run_dots, triangle_key
+from stairwise.papers.parity_cot.figures.run_dots import median_line, run_dots, triangle_key
 
 WORDS = {"labels": "labels seen", "operations": "floating-point operations of training"}
 

@@ -10,9 +10,10 @@ The hypotheses below were written before the experiment was run.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
+
+import numpy as np
 
 from stairwise.lab.contract.checks import at_least, at_most, row, skip_if
 from stairwise.lab.contract.claims import Ledger
@@ -53,7 +54,8 @@ QUICK = Practical(
     steps=2000,
     test_lengths=(5, 10, 20),
     test_examples=200,
-    measure_every=2000,
+    curve_examples=50,
+    measure_every=100,
     keep_weights=True,
 )
 LARGE = Practical(
@@ -71,6 +73,7 @@ BASE = Experiment(
     says="the annotator of the filter crossing: a LEGO decoder trained at L with true labels",
     Config=Practical,
     program=lego_train.training,
+    opens_with="exact *",
     model=lego_train.stored_model,
     figures=(
         Figure(
@@ -82,7 +85,6 @@ BASE = Experiment(
     presets={
         "quick": Preset(QUICK, seeds=2),
         "gpu": Preset(LARGE, seeds=5, group=5),
-        "paper": Preset(LARGE, seeds=8, group=8, hours=0.05, note="not in a paper"),
     },
 )
 LONG = Filtered(base=LARGE, samples=10_000, batch=128, steps=2000)
@@ -92,6 +94,7 @@ EXPERIMENT = Experiment(
     says="self-training of LEGO on garbled labels, with and without a filter that keeps chains on which tellings agree",
     Config=Filtered,
     program=train.training,
+    opens_with="exact *",
     needs=needs,
     figures=(Figure("fig-filter", "Labels kept, and exact match after self-training, against noise", figures.noise),),
     presets={
@@ -102,14 +105,6 @@ EXPERIMENT = Experiment(
             seeds=5,
             group=20,
             note="S_5, from L = 5 to 10",
-        ),
-        "paper": Preset(
-            replace(LONG, samples=100_000, steps=20_000),
-            arms((0.0, 0.02, *LEVELS[1:]), LEVELS[1:]),
-            seeds=8,
-            group=20,
-            hours=0.8,
-            note="not in a paper",
         ),
     },
 )
@@ -152,11 +147,17 @@ def the_filter_helps(records: Sequence[Any]):
     "filter-systematic",
     experiment="filter",
     statement=OURS,
-    says="at $p = 0.2$ of noise that every telling repeats, the filter changes the median exact match by 0.05 at most",
+    says="a control: of noise that every telling repeats ($p = 0.2$) the filter keeps every chain, wrong as it is,"
+    " so the median exact match changes by 0.05 at most",
 )
 def systematic_errors_pass(records: Sequence[Any]):
     gain = runs.gain(records, LOUD, True)
     yield skip_if(math.isnan(gain), UNPAIRED)
+    loud = runs.chosen(records, LOUD, True, True)
+    yield at_least("share of chains kept, least", min(record.final("kept") for record in loud), 1.0)
+    yield at_most(
+        "exact match of their labels, median", np.median([record.final("label exact") for record in loud]), 0.9
+    )
     yield at_most("change of median exact match", abs(gain), 0.05)
     yield from map(row, runs.table(records))
 

@@ -5,6 +5,7 @@ its start. Codes are data: a sentence brings its own, and nothing trains them. W
 asked for, LEGO's stage runs as it is.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,7 +19,15 @@ from stairwise.papers.crossings.positions.config import Told
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import clause_losses, places_of, rolled_out
 from stairwise.papers.lego.task import SLOTS, Chain
-from stairwise.papers.lego.train import base_stage, draw_sentences, fresh_chains, make_decoder, make_task, optimizer
+from stairwise.papers.lego.train import (
+    base_stage,
+    draw_sentences,
+    fresh_chains,
+    in_size,
+    make_decoder,
+    make_task,
+    optimizer,
+)
 from stairwise.train.gradient import Training, gradient_training, in_turn
 from stairwise.train.keys import at, role
 from stairwise.train.loop import RunningTrial
@@ -44,7 +53,7 @@ def training(config: Told) -> list[Stage]:
             loss=lambda trial, model, batch, key: batch_loss(trial, model, batch),
             optimizer=lambda own: optimizer(own.lego),
             steps=steps,
-            measure=measure,
+            measure=partial(measure, last=steps),
             measure_at=every(config.lego.measure_every, steps)[1:],
             keep=None,
         )
@@ -112,10 +121,9 @@ def batch_loss(trial: RunningTrial[Told], model: Decoder, batch: Batch) -> Float
     return jnp.mean(jax.vmap(one)(*batch))
 
 
-def measure(trial: RunningTrial[Told], state: Training, key, t) -> dict[str, Array]:
+def measure(trial: RunningTrial[Told], state: Training, key, t, *, last: int) -> dict[str, Array]:
     """The last batch's loss, and every test length on the same fresh sentences: LEGO's measurements."""
     lego = trial.config.lego
-    chains, _ = fresh_chains(trial.with_config(lego), "test", lego.longest, lego.test_examples)
     task = make_task(lego.task, lego.longest)
 
     def one(n: Integer[Array, ""], chain: Chain):
@@ -124,8 +132,13 @@ def measure(trial: RunningTrial[Told], state: Training, key, t) -> dict[str, Arr
         alone = jax.tree.map(lambda leaf: leaf[None], chain)
         return rolled_out(marked, task, alone, lego.test_lengths, None if key is None else key[None])
 
-    tested = jax.vmap(one)(jnp.arange(lego.test_examples, dtype=jnp.int32), chains)
-    metrics: dict[str, Array] = {"loss": state.loss}
-    for place, length in enumerate(lego.test_lengths):
-        metrics |= {f"{name} {length}": jnp.mean(values[:, place]) for name, values in tested._asdict().items()}
-    return metrics
+    def test(numbers: Integer[Array, " sentences"]) -> dict[str, Array]:
+        chains, _ = fresh_chains(trial.with_config(lego), "test", lego.longest, numbers)
+        tested = jax.vmap(one)(numbers, chains)
+        return {
+            f"{name} {length}": jnp.mean(values[:, place])
+            for place, length in enumerate(lego.test_lengths)
+            for name, values in tested._asdict().items()
+        }
+
+    return {"loss": state.loss, **in_size(lego, t, last, test)}

@@ -8,7 +8,6 @@ The hypotheses below were written before the experiment was run.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -59,6 +58,7 @@ EXPERIMENT = Experiment(
     says="repetition against fresh data on parity, composition and LEGO: steps and samples until a chain is right",
     Config=Repeated,
     program=train.training,
+    opens_with="accuracy",
     figures=(Figure("fig-repetition", "Steps to success against distinct examples seen", figures.both_axes),),
     presets={
         "quick": Preset(
@@ -70,14 +70,6 @@ EXPERIMENT = Experiment(
             seeds=8,
             group=40,
             note="parity 4 of 20, composition k=2, N=8, LEGO S_4, L=4",
-        ),
-        "paper": Preset(
-            replace(LARGE, looks=2500),
-            arms((500, 2000, 8000, 32_000, 128_000)),
-            seeds=20,
-            group=40,
-            hours=0.6,
-            note="not in a paper",
         ),
     },
 )

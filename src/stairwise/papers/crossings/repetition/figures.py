@@ -9,7 +9,7 @@ from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.repetition.config import TASKS
 from stairwise.papers.crossings.repetition.runs import FRESH, by_pool, distinct, median, of_task
-from stairwise.papers.parity_cot.figures.common import triangle_key
+from stairwise.papers.parity_cot.figures.run_dots import triangle_key
 
 
 def both_axes(records: Sequence[Any]):

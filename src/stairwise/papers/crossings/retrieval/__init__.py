@@ -38,6 +38,7 @@ EXPERIMENTS = (
         says="one running parity, its bits found by name (LEGO with C_2) or by place (the parity chain)",
         Config=Tracking,
         program=train.training,
+        opens_with="accuracy",
         figures=(
             Figure(
                 "fig-retrieval",
@@ -49,21 +50,6 @@ EXPERIMENTS = (
             "quick": Preset(Tracking(), arms((2, 4), (2e-3,)), seeds=3, note="width 64, two lengths"),
             "gpu": Preset(
                 LARGE, arms((2, 4, 8, 16), (5e-4, 1e-3, 2e-3)), seeds=5, group=15, note="three rates a length"
-            ),
-            "paper": Preset(
-                Tracking(
-                    names=160,
-                    model=Model(width=256, heads=4),
-                    batch=256,
-                    look=5120,
-                    budget=2_560_000,
-                    test_examples=512,
-                ),
-                arms((4, 8, 16, 32), (3e-4, 1e-3)),
-                seeds=5,
-                group=10,
-                hours=1.0,
-                note="not in a paper: longer chains, ten times the sentences",
             ),
         },
     ),

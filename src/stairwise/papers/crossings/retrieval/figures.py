@@ -10,12 +10,12 @@ from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.retrieval.config import KINDS
 from stairwise.papers.crossings.retrieval.runs import cells
-from stairwise.papers.parity_cot.figures.common import median_line, run_dots, triangle_key
+from stairwise.papers.parity_cot.figures.run_dots import median_line, run_dots, triangle_key
 
 
 def by_name_and_place(records: Sequence[Any]):
     """Every run at the rate chosen for its kind and length; lines: medians."""
-    figure, (samples, further, sharp) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.5))
+    figure, (samples, further, sharp) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.9))
     lengths = sorted({record.config.length for record in records})
     gap = min(np.diff(lengths), default=1)
     for number, kind in enumerate(KINDS):

@@ -45,6 +45,7 @@ EXPERIMENTS = (
         says="five tasks: normalised attention entropy and accuracy over training, and which of them moves first",
         Config=Watched,
         program=train.training,
+        opens_with="accuracy",
         figures=(
             Figure("fig-sparsity", "Entropy and accuracy over training on the five tasks", figures.traces),
             Figure(
@@ -57,14 +58,6 @@ EXPERIMENTS = (
             "quick": Preset(Watched(), SMALL, seeds=4, note="the smallest sizes that are learnt in seconds"),
             "gpu": Preset(
                 Watched(test_examples=128), LARGE, seeds=16, group=16, note="16 seeds side by side, a program a task"
-            ),
-            "paper": Preset(
-                Watched(test_examples=256),
-                {task: {**fields, "looks": 4 * fields["looks"]} for task, fields in LARGE.items()},
-                seeds=32,
-                group=32,
-                hours=0.5,
-                note="not in a paper: four times as long, twice the seeds",
             ),
         },
     ),

@@ -10,6 +10,8 @@ from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.sparsity.config import TASKS
 from stairwise.papers.crossings.sparsity.runs import halves, sign_test
 
+ACROSS = 3  # panels in a row
+
 
 def of_task(records: Sequence[Any], task: str) -> list[Any]:
     return [record for record in records if record.config.task == task]
@@ -18,14 +20,19 @@ def of_task(records: Sequence[Any], task: str) -> list[Any]:
 def traces(records: Sequence[Any]):
     """A panel a task: every seed, medians and quartiles of both traces."""
     tasks = [task for task in TASKS if of_task(records, task)]
-    figure, panels = subplots(1, len(tasks), figsize=(2.6 * COLUMN, 2.2), sharey=True, squeeze=False)
-    for axes, task in zip(panels[0], tasks, strict=True):
+    across = min(len(tasks), ACROSS)
+    down = -(-len(tasks) // across)
+    figure, panels = subplots(down, across, figsize=(2.2 * COLUMN, 2.1 * down + 0.4), sharey=True, squeeze=False)
+    for axes in panels.flat[len(tasks) :]:
+        axes.axis("off")
+    for axes, task in zip(panels.flat, tasks, strict=False):
         for name, colour, dash in (("accuracy", COLOURS[0], "-"), ("entropy", COLOURS[1], "--")):
             own = [record.series(name) for record in of_task(records, task)]
             look = of_task(records, task)[0].config.measure_every
             all_seeds(axes, [(steps * look, values) for steps, values in own], name, colour, dash)
         axes.set(title=task, xlabel="steps", ylim=(-0.05, 1.05))
-    panels[0][0].set_ylabel("accuracy, normalised entropy")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("accuracy, normalised entropy")
     handles, names = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2)
     seeds = len({record.seed for record in records})

@@ -41,7 +41,7 @@ from stairwise.train.stage import Stage
 Trial = RunningTrial[Watched]
 
 
-class Seen(NamedTuple):
+class SeenExample(NamedTuple):
     """One example: the share of its answers that is right, and the attention of the rows that give them."""
 
     right: Float[Array, ""]
@@ -59,7 +59,7 @@ class Setting(NamedTuple):
     init: Callable[..., Any]
     batch: Callable[..., Any]
     loss: Callable[..., Float[Array, ""]]
-    see: Callable[..., Seen]
+    see: Callable[..., SeenExample]
 
 
 def training(config: Watched) -> list[Stage]:
@@ -115,13 +115,13 @@ def composition(config: Watched) -> Setting:
     def loss(trial, model, lessons, key):
         return encoder.batch_loss(own, model, lessons)
 
-    def see(trial, model, key) -> Seen:
+    def see(trial, model, key) -> SeenExample:
         task = encoder.task_of(trial.with_config(own))
         sequence = task.sequence(key)
         tokens = token_form(sequence, own.kinds.index(config.parts))
         logits, weights = model.with_attention(tokens)
         right = jnp.argmax(logits[1:], axis=-1) == task.hop(sequence, config.parts).reshape(-1)
-        return Seen(share(right), weights[..., 1:, :], jnp.ones((1, len(tokens)), dtype=bool))
+        return SeenExample(share(right), weights[..., 1:, :], jnp.ones((1, len(tokens)), dtype=bool))
 
     return Setting(lambda trial, key: encoder.make_encoder(own, key), batch, loss, see)
 
@@ -142,13 +142,13 @@ def lego_chain(config: Watched) -> Setting:
     def loss(trial, model, batch, key):
         return lego.batch_loss(own, model, batch)
 
-    def see(trial, model, key) -> Seen:
+    def see(trial, model, key) -> SeenExample:
         chain = task.sample(key)
         clauses = task.clauses(chain)
         logits, weights = model.with_attention(clauses[:-1], config.length)
         right = jnp.argmax(logits[:, VALUE], axis=-1) == clauses[config.length + 1 :, VALUE]
         place = jnp.arange(2 * config.length, dtype=jnp.int32)
-        return Seen(share(right), weights, place <= place[config.length :, None])
+        return SeenExample(share(right), weights, place <= place[config.length :, None])
 
     return Setting(lambda trial, key: lego.make_decoder(own, key), batch, loss, see)
 
@@ -171,14 +171,14 @@ def parity_chain(config: Watched) -> Setting:
     def loss(trial, model, batch, key):
         return parity_cot.loss(model, batch)
 
-    def see(trial, model, key) -> Seen:
+    def see(trial, model, key) -> SeenExample:
         asked = problem_of(own.task, trial.seed)
         tokens = asked.tokens(coin_flips(key, config.length))
         said = jnp.argmax(logits_of(model, layout, tokens[None])[0], axis=-1)
         place = jnp.arange(layout.length, dtype=jnp.int32)
         mask = place <= place[layout.first :, None]
         right = share(said == asked.labels(tokens))
-        return Seen(right, step_attention(model, asked, tokens), mask)
+        return SeenExample(right, step_attention(model, asked, tokens), mask)
 
     return Setting(lambda trial, key: parity_cot.decoder(own, key), batch, loss, see)
 
@@ -207,11 +207,11 @@ def parity_tree(config: Watched) -> Setting:
 
         return jnp.mean(jax.vmap(one)(batch))
 
-    def see(trial, W, key) -> Seen:
+    def see(trial, W, key) -> SeenExample:
         tree = tree_of(trial)
         model, said, nodes = predicted(tree, W, drawn(tree, key))
         right = share(jnp.sign(said) == nodes)
-        return Seen(right, model.scores().T[None], tree.visible("causal").T)
+        return SeenExample(right, model.scores().T[None], tree.visible("causal").T)
 
     return Setting(init, fresh(lambda trial, key: drawn(tree_of(trial), key), config.batch), loss, see)
 
@@ -244,10 +244,10 @@ def token_selection(config: Watched) -> Setting:
         errors = jax.vmap(lambda one: read(model, encodings, one)[0])(examples)
         return 0.5 * jnp.mean(jnp.sum(errors**2, axis=-1))
 
-    def see(trial, model, key) -> Seen:
+    def see(trial, model, key) -> SeenExample:
         error, weights = read(model, encodings_of(key), task.sample(key))
         explained = 1 - jnp.sum(error**2) * config.parts / token_width
-        return Seen(explained, weights[None, None], jnp.ones((1, config.length), dtype=bool))
+        return SeenExample(explained, weights[None, None], jnp.ones((1, config.length), dtype=bool))
 
     return Setting(init, batch, loss, see)
 

@@ -33,6 +33,7 @@ EXPERIMENTS = (
         says="one parity, five supervisions, one decoder: samples until the answer is right on held-out inputs",
         Config=Supervised,
         program=train.training,
+        opens_with="accuracy",
         figures=(
             Figure(
                 "fig-supervisions",
@@ -62,21 +63,6 @@ EXPERIMENTS = (
                 seeds=5,
                 group=90,
                 note="n = 16, two layers, three rates; a program is a supervision, all its runs side by side",
-            ),
-            "paper": Preset(
-                Supervised(
-                    bits=30,
-                    padding=16,
-                    model=Decoder(layers=4, width=256),
-                    look=8192,
-                    budget=2**24,
-                    test_examples=2048,
-                ),
-                arms((2, 4, 6, 8, 12, 16), (1e-4, 3e-4, 1e-3)),
-                seeds=5,
-                group=15,
-                hours=12.0,
-                note="not in a paper: n = 30, four layers of width 256, 1.7e7 samples a run",
             ),
         },
     ),

@@ -8,7 +8,7 @@ from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.supervisions.config import SUPERVISIONS
 from stairwise.papers.crossings.supervisions.runs import by_size
-from stairwise.papers.parity_cot.figures.common import median_line, model_text, run_dots, triangle_key
+from stairwise.papers.parity_cot.figures.run_dots import median_line, model_text, run_dots, triangle_key
 from stairwise.papers.parity_cot.runs import grouped, where
 
 NAMES = {
@@ -42,7 +42,7 @@ def against_size(records: Sequence[Any]):
 
 def rates(records: Sequence[Any]):
     """One panel a supervision: every rate, every run."""
-    figure, panels = subplots(1, len(SUPERVISIONS), figsize=(2.4 * COLUMN, 2.4), sharey=True)
+    figure, panels = subplots(1, len(SUPERVISIONS), figsize=(2.4 * COLUMN, 2.9), sharey=True)
     for axes, supervision in zip(panels, SUPERVISIONS, strict=True):
         for number, rate in enumerate(rates_of(records)):
             own = where(records, lambda c, s=supervision, r=rate: c.supervision == s and c.learning_rate == r)

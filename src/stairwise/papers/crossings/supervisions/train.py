@@ -34,7 +34,7 @@ from stairwise.train.loop import RunningTrial
 from stairwise.train.stage import Stage
 
 
-class Lesson(eqx.Module):
+class AskedRows(eqx.Module):
     """What a supervision asks: the subset of each row, the rows there are, whether answers are shown to later rows."""
 
     asks: Bool[Array, "rows inputs"]
@@ -81,7 +81,7 @@ def training(config: Supervised) -> list[Stage]:
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
 
-def lesson_of(trial: RunningTrial[Supervised]) -> Lesson:
+def lesson_of(trial: RunningTrial[Supervised]) -> AskedRows:
     """The lesson of a seed's secret; the secret is the same under every supervision."""
     config = trial.config
     size = config.size
@@ -89,17 +89,17 @@ def lesson_of(trial: RunningTrial[Supervised]) -> Lesson:
     member = secret[:, None] == jnp.arange(config.bits, dtype=jnp.int32)
     row = jnp.arange(config.padding, dtype=jnp.int32)
     if config.supervision == "none":
-        return Lesson(jnp.any(member, axis=0, keepdims=True), row[:1] == 0, shown=False)
+        return AskedRows(jnp.any(member, axis=0, keepdims=True), row[:1] == 0, shown=False)
     if config.supervision == "tree":
         tree = balanced(secret, config.bits, size, config.bits)
         below = tree.complete(jnp.eye(config.bits, dtype=jnp.int32), jnp.add)[config.bits :] > 0
         asks = jnp.concatenate([below & tree.used[:, None], jnp.zeros((1, config.bits), dtype=bool)])
-        return Lesson(asks, row < size - 1, shown=True)
+        return AskedRows(asks, row < size - 1, shown=True)
     prefixes = jnp.cumsum(member, axis=0) > 0
-    return Lesson(prefixes & (row < size)[:, None], row < size, shown=config.supervision != "mixture")
+    return AskedRows(prefixes & (row < size)[:, None], row < size, shown=config.supervision != "mixture")
 
 
-def batch_of(trial: RunningTrial[Supervised], lesson: Lesson, model: Transformer, key: PRNGKeyArray, n) -> Batch:
+def batch_of(trial: RunningTrial[Supervised], lesson: AskedRows, model: Transformer, key: PRNGKeyArray, n) -> Batch:
     """The batch of a step, by its key."""
     config = trial.config
     index = jax.random.randint(
@@ -125,7 +125,7 @@ def inputs_at(trial: RunningTrial[Supervised], index: Integer[Array, " batch"]) 
 
 
 def sequence(
-    lesson: Lesson, bits: Int8[Array, "batch inputs"], answers: Int8[Array, "batch rows"]
+    lesson: AskedRows, bits: Int8[Array, "batch inputs"], answers: Int8[Array, "batch rows"]
 ) -> Int8[Array, "batch length"]:
     """x, 0, and the answers of all rows but the last, or zeros where none is shown."""
     shown = answers[:, :-1] if lesson.shown else jnp.zeros_like(answers[:, :-1])
@@ -133,7 +133,11 @@ def sequence(
 
 
 def own_answers(
-    config: Supervised, lesson: Lesson, model: Transformer, bits: Int8[Array, "batch inputs"], key: PRNGKeyArray | None
+    config: Supervised,
+    lesson: AskedRows,
+    model: Transformer,
+    bits: Int8[Array, "batch inputs"],
+    key: PRNGKeyArray | None,
 ) -> Int8[Array, "batch rows"]:
     """Row after row, what the decoder says: drawn at temperature 1, or (without a key) the likelier answer."""
     shape = (len(bits), len(lesson.live))

@@ -44,6 +44,7 @@ EXPERIMENTS = (
         says="variance of a random network's gradient over all parities and over all hidden permutations, against 1/M",
         Config=Spectrum,
         program=train.variance,
+        opens_with="share",
         study=True,
         precision=64,
         figures=(
@@ -57,7 +58,6 @@ EXPERIMENTS = (
         presets={
             "quick": Preset(Spectrum(), QUICK, seeds=3, note="every target enumerated, width 8"),
             "gpu": Preset(Spectrum(), FULL, seeds=5, note="runs on the host"),
-            "paper": Preset(Spectrum(), FULL, seeds=32, hours=0.5, note="not in a paper; runs on the host"),
         },
     ),
 )

@@ -18,45 +18,65 @@ from stairwise.papers.lego.claims.networks import drawn, task_of
 from stairwise.papers.lego.claims.sizes import Drawn
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.theory import chains, literal
+from stairwise.train.draws import draws_of
+from stairwise.train.keys import role_key
 
 
 @dataclass(frozen=True)
-class Sentences(Config):
+class RandomChains(Config):
     """Random chains."""
 
     task: Task = option(Task("S3", 8, 4), "the chains")
     samples: int = option(200, "chains", low=10, high=100_000)
 
 
-def sampled(config: Sentences, seed: int):
+def sampled(config: RandomChains, seed: int):
     """Chains from the sampler itself."""
     task = task_of(config)
-    keys = jax.random.split(jax.random.key(seed), config.samples)
+    keys = jax.random.split(role_key(seed, "chains"), config.samples)
     return task, jax.jit(jax.vmap(task.sample))(keys)
 
 
 @LEDGER.exact(
     "def3.1-enc",
-    statement=("Definition 3.1", "Definition 3.2", "Definition 3.3", "Definition 2.2"),
-    says=r"five-token clauses: decoding inverts encoding, blanks stand where they must, $|Z|^2$ is 3 or 2",
-    of=(tasks.Lego.predicates, tasks.Lego.answers, tasks.Lego.decode, tasks.Lego.token_kind, tasks.Lego.embed),
-    cases=Sentences(),
+    statement=("Definition 3.1", "Definition 2.2"),
+    says=r"a sentence is $L$ predicates $x_\ell = g_\ell(x_{\ell-1})$ and $L+1$ answers $x_\ell = y_\ell$ of five"
+    " tokens, blanks where they must be; decoding inverts encoding",
+    of=(tasks.Lego.predicates, tasks.Lego.answers, tasks.Lego.decode),
+    cases=RandomChains(),
     seeds=3,
 )
-def clauses_have_five_tokens(config: Sentences, seed: int):
+def clauses_have_five_tokens(config: RandomChains, seed: int):
     task, examples = sampled(config, seed)
     told, back = jax.jit(jax.vmap(lambda chain: (task.clauses(chain), task.decode(task.clauses(chain)))))(examples)
     told, L = np.asarray(told), task.length
-    embedded = np.asarray(jax.jit(jax.vmap(task.embed))(told))
-    norms = (embedded**2).sum(axis=2)
-    kinds = [[task.token_kind(int(token)) for token in clause] for clause in told[0]]
-    predicate, answer = ["variable", "action", "variable", "blank", "blank"], ["blank"] * 3 + ["variable", "value"]
     for name, found, drawn_ in zip(examples._fields, back, examples, strict=True):
         yield true(f"decoding inverts encoding: {name}", np.asarray(found) == np.asarray(drawn_))
     yield true("clauses as written down in NumPy", told == chains.sentences(task, examples))
     yield true("predicates end in two blanks", told[:, :L, 3:] == tasks.BLANK)
     yield true("answers begin with three blanks", told[:, L:, :3] == tasks.BLANK)
+
+
+@LEDGER.exact(
+    "def3.2-tokens",
+    statement=("Definition 3.2", "Definition 3.3"),
+    says=r"variables, actions, values and the blank have tokens of their own, $d$ in all; a clause is five one-hot"
+    r" vectors side by side, the blank as zero, so $|Z|^2$ is 3 of a predicate and 2 of an answer",
+    of=(tasks.Lego.token_kind, tasks.Lego.embed),
+    cases=RandomChains(),
+    seeds=3,
+)
+def tokens_are_one_hot(config: RandomChains, seed: int):
+    task, examples = sampled(config, seed)
+    told, L = np.asarray(jax.jit(jax.vmap(task.clauses))(examples)), task.length
+    kinds = [[task.token_kind(int(token)) for token in clause] for clause in told[0]]
+    predicate, answer = ["variable", "action", "variable", "blank", "blank"], ["blank"] * 3 + ["variable", "value"]
     yield true("kinds of tokens", kinds == [predicate] * L + [answer] * (L + 1))
+    sizes = {"variable": task.variables, "action": task.actions, "value": task.values, "blank": 1}
+    every = [task.token_kind(token) for token in range(task.vocabulary)]
+    yield true("as many tokens of each kind", {kind: every.count(kind) for kind in sizes} == sizes)
+    embedded = np.asarray(jax.jit(jax.vmap(task.embed))(told))
+    norms = (embedded**2).sum(axis=2)
     yield equal("embedding", embedded, np.stack([literal.embed(row, task.vocabulary) for row in told]))
     yield true("|Z|^2 = 3 of predicates", norms[:, :L] == 3)
     yield true("|Z|^2 = 2 of answers", norms[:, L:] == 2)
@@ -83,7 +103,7 @@ class Frequencies(Config):
 def chains_are_uniform(config: Frequencies, seed: int):
     from scipy import stats
 
-    task, examples = sampled(Sentences(config.task, config.samples), seed)
+    task, examples = sampled(RandomChains(config.task, config.samples), seed)
     names, actions, values = (np.asarray(leaf) for leaf in examples)
     table, L = np.asarray(task.table), task.length
     ordered = np.sort(names, axis=1)
@@ -211,7 +231,7 @@ def the_leaky_activation_is_continuous(config: Knots, seed: int):
 
 
 @eqx.filter_jit
-def every_output(model: models.Transformer, clauses: jax.Array, predicates: int) -> jax.Array:
+def every_output(model: models.ClauseTransformer, clauses: jax.Array, predicates: int) -> jax.Array:
     return jax.vmap(lambda row: model.logits(row, predicates))(clauses)
 
 
@@ -220,9 +240,9 @@ def every_output(model: models.Transformer, clauses: jax.Array, predicates: int)
     statement=("Definition 3.5", "Assumption 3.4"),
     says=r"$F = \mathrm{FFN} \circ \mathrm{Attention}$ with all of $Q$: gathers equal products of $5d$-wide vectors",
     of=(
-        models.Transformer.read,
-        models.Transformer.pre_activations,
-        models.Transformer.output,
+        models.ClauseTransformer.read,
+        models.ClauseTransformer.pre_activations,
+        models.ClauseTransformer.output,
         models.FullScores.__call__,
     ),
     cases=(Drawn(), Drawn(Task("S3", 4, 2), clip=1.0)),
@@ -279,10 +299,10 @@ class Enumerated(Config):
 def listed(config: Enumerated, seed: int):
     """The task, a random network, every chain, and for each the log of p(clause) at every step, by 5d-wide products."""
     task = task_of(config)
-    rng, d = np.random.default_rng([seed, 5]), task.vocabulary
+    rng, d = draws_of(seed, "weights and scores"), task.vocabulary
     W = jnp.asarray(config.sigma0 * rng.standard_normal((5, d, 5, d, config.neurons)))
     scores = models.FullScores(jnp.asarray(rng.standard_normal((5, d, 5, d))))
-    network = models.Transformer(W, scores, 0.1, 50.0, 0.5, 4)
+    network = models.ClauseTransformer(W, scores, 0.1, 50.0, 0.5, 4)
     examples, L = chains.every_chain(task).examples, task.length
     dense, logs = literal.network_of(network), []
     for told in chains.sentences(task, examples):
@@ -292,12 +312,14 @@ def listed(config: Enumerated, seed: int):
 
 
 @eqx.filter_jit
-def every_accuracy(model: models.Transformer, task: tasks.Lego, examples: tasks.Chain) -> jax.Array:
+def every_accuracy(model: models.ClauseTransformer, task: tasks.Lego, examples: tasks.Chain) -> jax.Array:
     return jax.vmap(lambda chain: models.accuracy(model, task, chain))(examples)
 
 
 @eqx.filter_jit
-def every_loss(model: models.Transformer, task: tasks.Lego, examples: tasks.Chain, steps: tuple[int, ...]) -> jax.Array:
+def every_loss(
+    model: models.ClauseTransformer, task: tasks.Lego, examples: tasks.Chain, steps: tuple[int, ...]
+) -> jax.Array:
     return jax.vmap(lambda chain: models.loss(model, task, chain, steps))(examples)
 
 
@@ -328,5 +350,5 @@ def loss_over_every_chain(config: Enumerated, seed: int):
     task, network, examples, logs = listed(config, seed)
     steps = tuple(range(1, task.length + 1))
     yield equal("loss of each chain", every_loss(network, task, examples, steps), -logs.sum(axis=1))
-    empty = models.Transformer(0 * network.weights, network.scores, 0.0, 50.0, 0.5, 4)
+    empty = models.ClauseTransformer(0 * network.weights, network.scores, 0.0, 50.0, 0.5, 4)
     yield equal("5 L log d", every_loss(empty, task, examples, steps), 5 * task.length * math.log(task.vocabulary))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import option
+from stairwise.lab.contract.checks import equal
 from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.config.dynamics import AttentionRun, Doubling, Reduced
 from stairwise.papers.lego.theory import lengths
@@ -43,6 +44,41 @@ def path_of(config: AttentionRun) -> Any:
     return algorithms.path(
         network_of(config), populations, zero, config.learning_rate, config.variables, level_of(config), config.steps
     )
+
+
+def written_out(config: AttentionRun):
+    """What a descent of four scalars stands for: attention over a list of clauses, and steps on whole matrices."""
+    scores, length, step = np.array([0.4, -0.3, 0.7, 0.1]), 5, 3
+    kinds = np.repeat(np.arange(4), [1, length - 1, 1, step - 1])  # every clause that step 3 of 5 sees
+    clauses = np.exp(scores[kinds]) / np.exp(scores[kinds]).sum()
+    masses = np.bincount(kinds, clauses)
+    yield equal("attention, clause by clause", np.asarray(reduced.shares(jnp.asarray(scores), length, step)), masses)
+    seen = [np.cos(np.arange(4.0)).reshape(2, 2), np.eye(2), np.array([0.0, 1.0]), np.array([0.5, 0.5])]
+    context = reduced.Context(*map(jnp.asarray, (*seen, 0, length, step)))
+    found, predicates = reduced.matches(jnp.asarray(scores), context)
+    total = sum(mass * each for mass, each in zip(masses, seen, strict=True))
+    yield equal("matches, clause by clause", np.asarray(found), total)
+    yield equal("mass on predicates", float(predicates), clauses[kinds < 2].sum())
+    # a loss whose gradient is known: the means of the diagonals and of the other entries, with some weights
+    size, weights, rate = 4, np.array([3.0, -2.0, 1.0, 5.0]), 0.1
+    on = np.eye(size, dtype=bool)
+    after = []
+    for diagonal in (0, 2):
+        Q = np.where(on, scores[diagonal], scores[diagonal + 1])
+        down = np.where(on, weights[diagonal] / on.sum(), weights[diagonal + 1] / (~on).sum())
+        after += [(Q - rate * down)[0, 0], (Q - rate * down)[0, 1]]
+    moved = reduced.descended(jnp.asarray(scores), jnp.asarray(weights), rate, size)
+    yield equal("a step on whole matrices", np.asarray(moved), after)
+    # what the first steps take from the loss, at the rate eta |X|/loss; the trapezoid rule is off by h^2/12, and the
+    # loss changes with B times the scores
+    path, n = path_of(config), config.variables
+    moves, losses = np.diff(path.scores[:5], axis=0), np.asarray(path.losses[:5])
+    gradients = -moves * np.array([n, n * (n - 1)] * 2) * losses[:-1, None] / (config.learning_rate * n)
+    falls = ((gradients[:-1] + gradients[1:]) / 2 * moves[:-1]).sum(axis=1)
+    if len(falls):
+        off = (clip_of(config) * float(np.abs(moves).max())) ** 2 / 12
+        taken = np.diff(losses)[:-1] / falls
+        yield equal("what the first steps take from the loss, over what the gradient says", taken, 1.0, off)
 
 
 def accuracies(config: Reduced, scores: np.ndarray, length: int, most: int, seed: int) -> dict[str, float]:

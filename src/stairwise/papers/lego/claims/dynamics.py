@@ -15,10 +15,11 @@ import numpy as np
 from stairwise.config import option
 from stairwise.lab.contract.checks import at_least, at_most, equal, row, slope, true
 from stairwise.papers.lego import algorithms, reduced
-from stairwise.papers.lego.claims.descents import Stages, network_of, path_of, stages_of
+from stairwise.papers.lego.claims.descents import Stages, network_of, path_of, stages_of, written_out
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import assumption_4_1, assumption_c1, both
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants
+from stairwise.papers.lego.config.task import ACTIONS
 from stairwise.papers.lego.theory import inductions, lengths
 
 DESCENT = (algorithms._stepped, reduced.descended, reduced.matches, reduced.shares)
@@ -70,6 +71,7 @@ CYCLIC_DESCENT = both(assumption_4_1, many_variables, large_clip)
     cases=CYCLIC,
 )
 def the_gap_opens(config: AttentionRun, seed: int):
+    yield from written_out(config)
     right, wrong, third = spurious(config)
     yield equal("Lambda of the answer against B'/3", right, third)
     yield equal("Lambda of g2(y0) against B'/3", wrong, third)
@@ -92,7 +94,7 @@ def the_gap_opens(config: AttentionRun, seed: int):
 class Clips(AttentionRun):
     """The first step's loss at Q = 0, at several numbers of variables."""
 
-    action: str = option("C6", "the action")
+    action: str = option("C6", "the action", examples=ACTIONS)
     network: Constants = option(Constants(clip_factor=6.0), "clip and activation")
     sizes: tuple[int, ...] = option((256, 1024, 4096, 16_384), "numbers of variables |X|", low=64, high=1_000_000)
 
@@ -129,6 +131,7 @@ def push_of_the_answer_block(config: Clips, seed: int):
     cases=CYCLIC,
 )
 def joint_growth(config: AttentionRun, seed: int):
+    yield from written_out(config)
     a, _, c, _ = path_of(config).scores.T
     yield true("a increases from step 20 on", np.diff(a[20:]) > 0)
     yield true("c increases from step 20 on", np.diff(c[20:]) > 0)
@@ -149,6 +152,7 @@ def joint_growth(config: AttentionRun, seed: int):
     cases=CYCLIC,
 )
 def the_gap_closes(config: AttentionRun, seed: int):
+    yield from written_out(config)
     path = path_of(config)
     a, b, c, e = (float(score) for score in path.scores[-1])
     yield at_most("|a - c|", abs(a - c), 0.02)
@@ -180,6 +184,7 @@ def below_one(config: Any) -> dict[str, bool]:
     cases=(FINE, dataclasses.replace(FINE, action="S3")),
 )
 def first_phase(config: AttentionRun, seed: int):
+    yield from written_out(config)
     path = path_of(config)
     eps = lengths.concentration(path.scores, 2, 2)
     yield equal("eps at Q = 0", eps[0], 0.5)
@@ -218,6 +223,7 @@ def window(config: AttentionRun, seed: int):
 
     The lower side has room at these sizes, so its number is also compared with the printed 4 c1/3 in exact arithmetic.
     """
+    yield from written_out(config)
     path, factor = path_of(config), config.network.clip_factor
     eps = lengths.concentration(path.scores, 2, 2)
     low, high = lengths.window(factor)
@@ -259,7 +265,7 @@ SELF_TRAINING = both(assumption_c1, below_one)
     cases=SELF,
     aliases=("lemF9",),
     tier="minutes",
-    seeds=2,
+    seeds=3,
 )
 def stages_of_self_training(config: Stages, seed: int):
     yield from labels(config, seed)
@@ -297,7 +303,7 @@ def stages_of_self_training(config: Stages, seed: int):
     cases=(SELF, dataclasses.replace(SELF, network=Constants(clip_factor=24.0))),
     aliases=("lemF14",),
     tier="minutes",
-    seeds=2,
+    seeds=3,
 )
 def gap_of_self_training(config: Stages, seed: int):
     yield from labels(config, seed)
@@ -316,7 +322,7 @@ def gap_of_self_training(config: Stages, seed: int):
     hypotheses=SELF_TRAINING,
     cases=SELF,
     tier="minutes",
-    seeds=2,
+    seeds=3,
 )
 def answer_of_self_training(config: Stages, seed: int):
     c2 = inductions.answer_lead(config.network.clip_factor)

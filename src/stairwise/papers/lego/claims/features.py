@@ -80,7 +80,7 @@ def features_at_the_end(config: Trained, seed: int):
         yield at_most(f"V_psi of all other neurons / mu (part D), draw {place}", others.max() / config.bias, 2.0)
 
 
-END = (features.learned, features.magnitudes, models.feature_ratio, models.feature_scale, ffn.ValueToken.logits)
+END = (features.learned, features.magnitudes, models.feature_ratio, ffn.ValueToken.logits)  # heights: thmB1-scale
 
 LEDGER.family(
     features_at_the_end,
@@ -114,6 +114,7 @@ LEDGER.family(
     },
     form="bound",
     of=END,
+    optimise=True,
 )
 
 
@@ -152,7 +153,7 @@ def offset_of_the_features(config: Trained, seed: int):
     of=(ffn.ValueToken.logits, ffn.emergence),
     hypotheses=both(transitive_group, small_start),
     cases=(SMALL, dataclasses.replace(SMALL, action="S3", steps=30_000)),
-    seeds=2,
+    seeds=3,
 )
 def one_neuron_per_pair(config: Resolved, seed: int):
     one = seen(config, seed)
@@ -200,6 +201,12 @@ def bounded_imbalance(config: Trained, seed: int):
     sums = fiber * alpha + (group.actions - fiber) * g_off, beta + (group.values - 1) * (delta - alpha)
     yield equal("both sums in the worst case", sums[0], sums[1])
     yield equal("|V(g) - C V(y)| in the worst case", abs(alpha - C * beta), features.imbalance(group, delta, 0.0))
+    # and where the two sums differ by s_0 from the start: V(g) takes all of it
+    s0 = 0.3
+    further = alpha + s0 / (fiber + group.values - 1)
+    sums = fiber * further + (group.actions - fiber) * g_off, beta + (group.values - 1) * (delta - further)
+    yield equal("the two sums less s_0", sums[0] - s0, sums[1])
+    yield equal("|V(g) - C V(y)| with s_0", abs(further - C * beta), features.imbalance(group, delta, s0))
 
 
 LEDGER.family(
@@ -230,7 +237,7 @@ LEDGER.family(
     "lemC7-cons",
     statement=("Lemma C.7", "Lemma B.7"),
     says=r"every neuron conserves $\sum_g V(g) - \sum_y V(y)$, whatever the action, the activation and the steps",
-    of=(ffn.Features.pairs, ffn.Features.conserved),
+    of=(ffn.Features.conserved,),
     cases=(FREE, FIBERS, SMALL),
     seeds=3,
 )
@@ -281,7 +288,7 @@ def order_names_the_winners(config: Resolved, seed: int):
     of=(phases.curriculum,),
     hypotheses=both(assumption_c1, small_start),
     cases=(dataclasses.replace(SMALL, action="S3", steps=30_000), FIBERS),
-    seeds=2,
+    seeds=3,
 )
 def order_on_fibers(config: Trained, seed: int):
     yield measured("pairs won by the neuron that was named", won_as_predicted(config, seed))

@@ -17,7 +17,7 @@ SOLVED = 0.9  # exact match from which a length counts as solved
 
 
 def _protocols(records: Sequence[Any]) -> dict[str, list[Any]]:
-    from stairwise.papers.lego.figures.common import protocol
+    from stairwise.papers.lego.figures.length_curves import protocol
 
     return grouped(records, lambda record: protocol(record.config))
 

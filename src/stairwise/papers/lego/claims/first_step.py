@@ -15,6 +15,7 @@ from stairwise.papers.lego.claims.networks import equals, task_of
 from stairwise.papers.lego.claims.sizes import assumption_4_1, assumption_c1, few_weights
 from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.theory import chains, exact, first_step, literal
+from stairwise.train.draws import draws_of
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class FirstStep(Config):
 def listed(config: FirstStep, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
     """The task, the network written out, all sentences, and minus the gradient of W by autodiff."""
     task = task_of(config)
-    rng, d = np.random.default_rng([seed, 1]), task.vocabulary
+    rng, d = draws_of(seed, "weights"), task.vocabulary
     W = jnp.asarray(config.sigma0 * rng.standard_normal((5, d, 5, d, config.neurons)))
     scores = models.SparseScores.zero(d, jnp.float64)
-    network = models.Transformer(W, scores, config.bias, config.clip, config.rho, config.q)
+    network = models.ClauseTransformer(W, scores, config.bias, config.clip, config.rho, config.q)
     everything = chains.every_chain(task).examples
     found = exact.descent(exact.traced(network), task, everything, (1,)).weights
     return task, literal.network_of(network), chains.sentences(task, everything), np.asarray(found)

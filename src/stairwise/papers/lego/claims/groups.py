@@ -1,6 +1,7 @@
 """The group theory behind the task: word problems, solvability, fibers, and the events of Appendices D and E."""
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import at_most, note, row, true, vacuous_if
+from stairwise.lab.contract.checks import at_least, at_most, note, row, true, vacuous_if
+from stairwise.papers.lego import groups
 from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import transitive_group
-from stairwise.papers.lego.config.task import action_of
+from stairwise.papers.lego.config.task import ACTIONS, action_of
 from stairwise.papers.lego.theory import events
-from stairwise.tasks import groups
+from stairwise.train.draws import draws_of
 
 # the derived series of every action of the specification, from the literature
 SERIES = {
@@ -86,7 +88,7 @@ def of_all(part: Callable[[groups.Action], Mapping[str, bool]]) -> Callable[[Act
 def three_ways_to_read_a_word(config: Words, seed: int):
     for name in config.actions:
         action = action_of(name)
-        rng = np.random.default_rng([seed, action.actions])
+        rng = draws_of(seed, "words", action.actions)
         words = rng.integers(action.actions, size=(config.words, config.length))
         words[0] = word_of_identity(action, config.length, rng)
         product = words[:, 0]
@@ -194,6 +196,74 @@ def fibers_are_equal(config: Actions, seed: int):
         yield row({"action": name, "fiber": int(action.fiber_sizes.max()), "distractor": str(action.distractor)})
 
 
+@LEDGER.exact(
+    "remC1",
+    statement="Remark C.1",
+    says=r"a transitive action has one orbit, and all stabilizers have $|G|/|Y|$ elements: orbits and stabilizers by"
+    " applying every action",
+    of=(groups.Action.stabilisers.fget,),
+    hypotheses=of_all(lambda action: {"every action is transitive": action.transitive}),
+    cases=Actions(),
+)
+def stabilizers_have_one_size(config: Actions, seed: int):
+    for name in config.actions:
+        action = action_of(name)
+        table = action.table.tolist()
+        orbits = {frozenset(row_[y] for row_ in table) for y in range(action.values)}
+        kept = [sum(row_[y] == y for row_ in table) for y in range(action.values)]
+        yield true(f"{name}: one orbit", orbits == {frozenset(range(action.values))})
+        yield true(f"{name}: stabilizers", action.stabilisers.sum(axis=1) == kept)
+        yield true(f"{name}: their size", [size * action.values == action.actions for size in kept])
+
+
+@LEDGER.exact(
+    "remC3",
+    statement="Remark C.3",
+    says=r"the fibers at $y$ are the left cosets $gG_y$ of the stabilizer: as sets, by the multiplication of the group",
+    of=(groups.Action.fibers.func, groups.Action.multiplication.func),
+    hypotheses=of_all(lambda action: {"every action is that of a group": action.is_group}),
+    cases=Actions(),
+)
+def fibers_are_cosets(config: Actions, seed: int):
+    for name in config.actions:
+        action = action_of(name)
+        for y in range(action.values):
+            kept = [h for h in range(action.actions) if action.table[h, y] == y]
+            cosets = {frozenset(int(action.multiplication[g, h]) for h in kept) for g in range(action.actions)}
+            fibers = {frozenset(np.flatnonzero(fiber).tolist()) for fiber in action.fibers[:, y]}
+            yield true(f"{name}: fibers at {y} are the cosets", fibers == cosets)
+
+
+@dataclass(frozen=True)
+class Growing(Config):
+    """Vocabularies by log log d, and symmetric groups whose tables are looked at."""
+
+    loglog: tuple[float, ...] = option((10.0, 100.0, 1e4, 1e8, 1e16), "log log d", above=5.0, high=1e100)
+    degrees: tuple[int, ...] = option((3, 4, 5), "n of S_n", low=3, high=6)
+
+
+@LEDGER.bound(
+    "remC2",
+    statement="Remark C.2",
+    says=r"$S_n$ on $n$ values is transitive and not free, and at $n_Y = \log\log d/\log\log\log d$ it has"
+    r" $n_Y! \le \log d$ elements while $n_Y \to \infty$; at $n_Y = \log\log d$ it would have more than any power",
+    of=(events.values_of_remark_c2,),
+    cases=Growing(),
+)
+def symmetric_groups_fit(config: Growing, seed: int):
+    for n in config.degrees:
+        action = action_of(f"S{n}")
+        yield true(f"S{n}: transitive and not free", action.transitive and not action.free)
+        yield true(f"S{n}: n! actions", action.actions == math.factorial(n))
+    sizes = np.array([events.values_of_remark_c2(x) for x in config.loglog])
+    powers = np.array([math.lgamma(n + 1) / x for n, x in zip(sizes, config.loglog, strict=True)])
+    yield at_most("exponent of log d in n_Y!", powers, 1.0)
+    yield at_least("exponent of log d in n_Y! at the largest d", powers[-1], 0.8)
+    yield true("n_Y grows", np.diff(sizes) > 0)
+    too_many = [math.lgamma(x + 1) / x for x in config.loglog]
+    yield true("n_Y = log log d: the exponent grows", np.diff(too_many) > 0)
+
+
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
@@ -267,7 +337,7 @@ def the_likely_events(config: Actions, seed: int):
 class Bins(Config):
     """Chains whose other actions may agree with the asked one."""
 
-    action: str = option("S5", f"the action: {groups.NAMES}")
+    action: str = option("S5", f"the action: {groups.NAMES}", examples=ACTIONS)
     lengths: tuple[int, ...] = option((4, 8, 16, 64, 256), "lengths L_k", low=2, high=100_000)
     samples: int = option(4000, "chains", low=100, high=100_000)
 
@@ -280,10 +350,11 @@ class Bins(Config):
     "balls-in-bins",
     statement="Section F.1.2",
     says=r"the number of actions that agree with $g_2$ at $y_1$ is $\mathrm{Binomial}(L-1, 1/|Y|)$: frequencies within"
-    r" 4.5 standard errors; the fullest bin is shown against $W_k$, whose constant is not stated",
+    r" 4.5 standard errors; the fullest bin is at most of order $W_k$, whose constant is not stated; for $S_n$ of that"
+    " order",
     of=(events.tail, events.load_order),
     hypotheses=transitive_group,
-    cases=Bins(),
+    cases=(Bins(), Bins("C5", samples=154), Bins("C11", (4, 8, 64), 400)),
     seeds=3,
 )
 def distractors_are_balls_in_bins(config: Bins, seed: int):
@@ -297,8 +368,10 @@ def distractors_are_balls_in_bins(config: Bins, seed: int):
             yield at_most(f"deviation of P(load >= {least}) at L={length}", abs(found - expected), 4.5 * spread)
         order, ratio = events.load_order(action.values, length), length / (action.values * np.log(action.values))
         if not 2 / 3 < ratio < 3 / 2:  # near n log n neither branch is an order
-            off = abs(np.log(fullest.mean() / order))
-            yield at_most(f"ln(fullest bin / W_k) at L={length}, a factor 4 at most", off, np.log(4))
+            share = float(fullest.mean()) / order
+            yield at_most(f"fullest bin over W_k at L={length}, a factor 4 at most", share, 4.0)
+            if action.actions == math.factorial(action.values):  # S_n; where the action is free all bins are one
+                yield at_least(f"fullest bin over W_k at L={length}, from below", share, 1 / 4)
         yield row({"L": length, "fullest, mean": float(fullest.mean()), "W_k order": order})
 
 
@@ -312,7 +385,7 @@ def distractors_are_balls_in_bins(config: Bins, seed: int):
     seeds=3,
 )
 def parity_is_a_chain(config: Words, seed: int):
-    rng = np.random.default_rng(seed)
+    rng = draws_of(seed, "words")
     for name in config.actions:
         action = action_of(name)
         words = rng.integers(action.actions, size=(config.words, config.length))

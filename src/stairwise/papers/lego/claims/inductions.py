@@ -7,7 +7,7 @@ import numpy as np
 from stairwise.config import option
 from stairwise.lab.contract.checks import at_least, at_most, equal, row, slope
 from stairwise.papers.lego import reduced
-from stairwise.papers.lego.claims.descents import path_of
+from stairwise.papers.lego.claims.descents import path_of, written_out
 from stairwise.papers.lego.claims.dynamics import CYCLIC, CYCLIC_DESCENT, assumption_4_1, large_clip, many_variables
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.pushes import SYMMETRY, many_values
@@ -15,6 +15,7 @@ from stairwise.papers.lego.claims.readings import SYMMETRIC
 from stairwise.papers.lego.claims.seen import at_stage, stages
 from stairwise.papers.lego.claims.sizes import both
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants
+from stairwise.papers.lego.config.task import ACTIONS
 from stairwise.papers.lego.theory import inductions, lengths
 
 # --- attention --------------------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ LEDGER.family(
 class Times(AttentionRun):
     """The first stages at several numbers of variables; a run ends once its loss is below 1."""
 
-    action: str = option("C6", "the action")
+    action: str = option("C6", "the action", examples=ACTIONS)
     network: Constants = option(Constants(clip_factor=6.0), "clip and activation")
     learning_rate: float = option(
         0.004, "learning rate eta / |X|, divided by the loss", above=0.0, numeric=True, stored_as="rate"
@@ -211,6 +212,7 @@ def times_of(config: Times, variables: int) -> dict[str, float]:
 
 def time_of_a_stage(config: Times, seed: int, *, stage: str, power: float):
     """eta T / d against log d, and what the stage leaves."""
+    yield from written_out(dataclasses.replace(config, variables=config.sizes[0]))
     found = [times_of(config, variables) for variables in config.sizes]
     size = np.log([each["d"] for each in found])
     clocks = np.array([each[stage] / each["d"] for each in found])
@@ -256,6 +258,7 @@ LEDGER.family(
     cases=CYCLIC,
 )
 def end_of_training(config: AttentionRun, seed: int):
+    yield from written_out(config)
     path, d = path_of(config), config.vocabulary
     last = path.scores[-1]
     for step in (1, 2):

@@ -117,7 +117,7 @@ LEDGER.family(
     of=(readings.longer,),
     hypotheses=assumption_c1,
     cases=(Longer(), Longer(length=16, scores=(3.54, -0.014, 3.15, -0.017))),
-    seeds=2,
+    seeds=3,
 )
 
 
@@ -180,5 +180,5 @@ LEDGER.family(
     of=(pushes.split, pushes.features),
     hypotheses=assumption_c1,
     cases=(Longer(), Longer(length=16, scores=(3.54, -0.014, 3.15, -0.017))),
-    seeds=2,
+    seeds=3,
 )

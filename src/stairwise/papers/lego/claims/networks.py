@@ -15,6 +15,7 @@ from stairwise.papers.lego import model as models
 from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.sizes import Drawn, Ideal
 from stairwise.papers.lego.theory import chains, exact, literal
+from stairwise.train.draws import draws_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +53,13 @@ def task_of(config: Any) -> Any:
 def drawn(config: Drawn, seed: int, steps: tuple[int, ...], value_only: bool = False) -> Case:
     """Random W and Q: all of Q for the whole clause, its blocks Q43 and Q44 for the value token alone."""
     task = task_of(config)
-    rng, d = np.random.default_rng([seed, config.neurons]), task.vocabulary
+    rng, d = draws_of(seed, "weights and scores", config.neurons), task.vocabulary
     W = config.sigma0 * rng.standard_normal((5, d, 1 if value_only else 5, d, config.neurons))
     if value_only:
         scores = models.SparseScores(*(jnp.asarray(config.spread * rng.standard_normal((d, d))) for _ in range(2)))
     else:
         scores = models.FullScores(jnp.asarray(config.spread * rng.standard_normal((5, d, 5, d))))
-    model = models.Transformer(jnp.asarray(W), scores, config.bias, config.clip, config.rho, config.q)
+    model = models.ClauseTransformer(jnp.asarray(W), scores, config.bias, config.clip, config.rho, config.q)
     return case_of(task, model, chains.drawn(task, seed, config.samples), steps)
 
 

@@ -20,13 +20,23 @@ LATER = {"steps": (2,)}
 BOTH = {"steps": (1, 2)}
 
 
+def with_clip(assumption: Callable[[Any], dict[str, bool]]) -> Callable[[Any], dict[str, bool]]:
+    """With Assumption 3.4: if C_B is not large, sReLU is B on its curved branch, not where the ideal FFN has it."""
+
+    def met(config: Ideal) -> dict[str, bool]:
+        clip = models.logit_clip(config.task.vocabulary, config.clip_factor)
+        return assumption(config) | {"B >= rho/q (Assumption 3.4)": clip >= config.rho / config.q}
+
+    return met
+
+
 def features_of(config: Ideal) -> Any:
     """alpha and beta by the theorem's formula, and the table."""
     group = config.task.group
     clip = models.logit_clip(config.task.vocabulary, config.clip_factor)
     scale = models.feature_scale(clip, config.rho, config.q)
     alpha, beta = magnitudes.magnitudes(group, scale)
-    return refined.Features(float(alpha), float(beta), group.table)
+    return refined.RefinedFeatures(float(alpha), float(beta), group.table)
 
 
 @lru_cache(maxsize=8)
@@ -98,13 +108,13 @@ LEDGER.family(
             "statement": "Lemma D.3",
             "says": r"ideal FFN: every pair's own class reaches exactly $B$ and all others 0, $V(g) = V(y)$,"
             r" $V(g)+V(y') = V(g')+V(y) = 0$, $V(g'), V(y') < 0$",
-            "hypotheses": assumption_4_1,
+            "hypotheses": with_clip(assumption_4_1),
             "cases": SIMPLY,
         },
         "lemE3": {
             "statement": "Lemma E.3",
             "says": r"ideal FFN: the same with fibers; that $\sum_g V(g) = \sum_y V(y)$ fixes $V(g) = C V(y)$",
-            "hypotheses": assumption_c1,
+            "hypotheses": with_clip(assumption_c1),
             "cases": SYMMETRIC,
         },
     },
@@ -134,13 +144,13 @@ LEDGER.family(
             "statement": "Lemma D.4",
             "says": r"ideal FFN: weights other than slot 2 on actions and slot 5 on values, and those of classes that"
             r" are no values, stay where they started: they have no gradient",
-            "hypotheses": assumption_4_1,
+            "hypotheses": with_clip(assumption_4_1),
             "cases": Ideal(Task("C5", 3, 1), scores=(0.0, 0.0, 0.0, 0.0)),
         },
         "lemE4": {
             "statement": "Lemma E.4",
             "says": "the same under an action that is not free",
-            "hypotheses": assumption_c1,
+            "hypotheses": with_clip(assumption_c1),
             "cases": Ideal(Task("S4", 3, 1), scores=(0.0, 0.0, 0.0, 0.0)),
         },
     },
@@ -203,7 +213,7 @@ LEDGER.family(
         },
     },
     form="exact",
-    of=(refined.Features.of_action, refined.Features.of_value),
+    of=(refined.RefinedFeatures.of_action, refined.RefinedFeatures.of_value),
     seeds=3,
 )
 

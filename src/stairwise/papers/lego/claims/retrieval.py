@@ -10,19 +10,20 @@ import numpy as np
 
 from stairwise.config import Config, option, require
 from stairwise.lab.contract.checks import at_least, at_most, equal, measured, note, row, true
+from stairwise.papers.lego import groups
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego import task as tasks
 from stairwise.papers.lego.claims.ledger import LEDGER
-from stairwise.papers.lego.config.task import action_of
+from stairwise.papers.lego.config.task import ACTIONS, action_of
 from stairwise.papers.lego.theory import chains, literal, retrieval
-from stairwise.tasks import groups
+from stairwise.train.keys import at, role_key
 
 
 @dataclass(frozen=True)
 class Retrieval(Config):
     """Training of W_4 on one-step chains, at several numbers of variables."""
 
-    action: str = option("C3", f"the action: {groups.NAMES}")
+    action: str = option("C3", f"the action: {groups.NAMES}", examples=ACTIONS)
     variables: tuple[int, ...] = option((8, 16, 32), "numbers of variables |X|", low=2, high=512)
     neurons: int = option(12, "neurons m of a class", low=1, high=256)
     sigma0: float = option(0.02, "standard deviation of W at the start", above=0.0, high=1.0)
@@ -40,7 +41,7 @@ class Retrieval(Config):
         require(bool(self.variables), "variables must name at least one number")
 
 
-class Trained(NamedTuple):
+class RetrievalRun(NamedTuple):
     """What a run left: the task, the network, its history and its correlations as NumPy."""
 
     task: Any
@@ -66,7 +67,7 @@ class Trained(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def trained(config: Retrieval, seed: int) -> dict[int, Trained]:
+def trained(config: Retrieval, seed: int) -> dict[int, RetrievalRun]:
     """One run for each number of variables; every claim of this file reads the same runs."""
     runs = {}
     for variables in config.variables:
@@ -74,15 +75,15 @@ def trained(config: Retrieval, seed: int) -> dict[int, Trained]:
         d = task.vocabulary
         settings = {"sigma0": config.sigma0, "bias": config.sigma0 * math.log(d), "rho": config.rho, "q": config.q}
         clip = models.logit_clip(d, config.clip_factor)
-        start = models.initial(jax.random.key(seed), d, config.neurons, positions=1, clip=clip, **settings)
-        key = jax.random.fold_in(jax.random.key(seed), variables)
+        start = models.initial(role_key(seed, "weights"), d, config.neurons, positions=1, clip=clip, **settings)
+        key = at(role_key(seed, "batches"), variables)
         model, history = retrieval.train(start, task, key, config.learning_rate, config.steps, config.batch)
         found = jax.jit(retrieval.correlations)(model.weights, task)
-        runs[variables] = Trained(task, model, *jax.tree.map(np.asarray, (history, found)))
+        runs[variables] = RetrievalRun(task, model, *jax.tree.map(np.asarray, (history, found)))
     return runs
 
 
-def final_loss(run: Trained) -> float:
+def final_loss(run: RetrievalRun) -> float:
     return float(run.history.loss[-20:].mean())
 
 
@@ -97,7 +98,7 @@ def final_loss(run: Trained) -> float:
     of=(retrieval.train, retrieval.diagonal),
     cases=Retrieval(),
     tier="minutes",
-    seeds=2,
+    seeds=3,
 )
 def the_diagonal_grows(config: Retrieval, seed: int):
     ratios = []
@@ -124,7 +125,7 @@ def the_diagonal_grows(config: Retrieval, seed: int):
     of=(retrieval.train,),
     cases=Retrieval(),
     tier="minutes",
-    seeds=2,
+    seeds=3,
 )
 def every_diagonal_emerges(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
@@ -143,7 +144,7 @@ def every_diagonal_emerges(config: Retrieval, seed: int):
     of=(retrieval.train,),
     cases=Retrieval(),
     tier="minutes",
-    seeds=2,
+    seeds=3,
 )
 def the_variable_token_converges(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
@@ -160,7 +161,7 @@ def the_variable_token_converges(config: Retrieval, seed: int):
     of=(retrieval.train, retrieval.correlations, retrieval.diagonal),
     cases=Retrieval(),
     tier="minutes",
-    seeds=2,
+    seeds=3,
 )
 def the_induction_holds(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
@@ -173,7 +174,7 @@ def the_induction_holds(config: Retrieval, seed: int):
         yield row({"|X|": variables, "sigma_0 log d": run.model.bias, **sizes})
 
 
-def read_off(run: Trained) -> dict[str, float]:
+def read_off(run: RetrievalRun) -> dict[str, float]:
     """The largest weight of each kind, with a loop over slots, tokens and classes."""
     W = np.abs(np.asarray(run.model.weights)[:, :, 0]).max(axis=-1)  # (slot, token, class)
     _, action, value = run.task.starts
@@ -256,7 +257,7 @@ def the_diagonal_stays_bounded(config: Retrieval, seed: int):
 # --- Claims A.1 and A.2 -----------------------------------------------------------------------------------------------
 
 
-def predictions(run: Trained, seed: int) -> list[Any]:
+def predictions(run: RetrievalRun, seed: int) -> list[Any]:
     """The trained token 4 on a few chains, with the paper's quantities."""
     network = literal.network_of(run.model)
     rows = chains.sentences(run.task, chains.drawn(run.task, seed, 100))

@@ -17,6 +17,7 @@ from stairwise.papers.lego.claims.dynamics import CYCLIC_DESCENT
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import both
 from stairwise.papers.lego.config.dynamics import AttentionRun
+from stairwise.papers.lego.config.task import ACTIONS
 from stairwise.papers.lego.theory import dilution
 from stairwise.train import keys
 
@@ -27,7 +28,7 @@ AROUND = 1.25  # right at L/1.25 and wrong at 1.25 L
 class Distracted(AttentionRun):
     """Questions about one step of trained attention, and how much of the context they are asked in."""
 
-    action: str = option("C6", "the action")
+    action: str = option("C6", "the action", examples=ACTIONS)
     asked: int = option(2, "the step l that is asked for", low=1, high=16)
     shares: tuple[float, ...] = option(
         (0.1, 0.3, 0.6, 0.8, 1.25),
@@ -61,7 +62,7 @@ def _answered(network: reduced.IdealValues, table: Any, scores: Any, drawn: Any,
     of=(dilution.rotten_length, dilution.concentration, dilution.attention),
     hypotheses=both(CYCLIC_DESCENT, lambda config: {"more than 2 values, for L to be finite": config.group.values > 2}),
     cases=(Distracted(), Distracted(action="C3"), Distracted(asked=6)),
-    seeds=2,
+    seeds=3,
 )
 def irrelevant_clauses_drown_the_answer(config: Distracted, seed: int):
     plain = AttentionRun(**{field.name: getattr(config, field.name) for field in dataclasses.fields(AttentionRun)})

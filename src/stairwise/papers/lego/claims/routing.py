@@ -118,7 +118,7 @@ def ablatable(config: Ideal) -> dict[str, bool]:
     statement="Figure 3",
     says=r"the mechanism: answer $\ell-1$ looks at predicate $\ell$ and at itself, and the FFN applies $g_\ell$ to"
     r" $y_{\ell-1}$",
-    of=(models.symmetric_scores, models.ideal),
+    of=(models.symmetric_scores,),
     hypotheses=routed,
     cases=Ideal(Task("C5", 7, 5), scores=ROUTED, samples=8),
     seeds=3,

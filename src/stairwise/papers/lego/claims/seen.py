@@ -38,7 +38,7 @@ class Moments:
     step: int
     times: np.ndarray
     scores: np.ndarray
-    seen: readings.Seen
+    seen: readings.SeenImages
     weights: np.ndarray
     clauses: pushes.Clauses
     target: np.ndarray
@@ -118,9 +118,9 @@ def _moments(config: AttentionRun, step: int, times: tuple[int, ...]) -> Moments
     near, far, own, past, target, *_ = (np.asarray(leaf) for leaf in population.contexts)
     middle = own.argmax(axis=1)
     if step == 1:  # the asked predicate is g_1, the own answer y_0; y_1 is not shown
-        seen = readings.Seen(near.argmax(axis=1), far.argmax(axis=1), middle, middle)
+        seen = readings.SeenImages(near.argmax(axis=1), far.argmax(axis=1), middle, middle)
     else:
-        seen = readings.Seen(far.argmax(axis=1), near.argmax(axis=1), past.argmax(axis=1), middle)
+        seen = readings.SeenImages(far.argmax(axis=1), near.argmax(axis=1), past.argmax(axis=1), middle)
     clauses = pushes.Clauses(near, far, own, past)
     weights = np.asarray(population.weights)
     return Moments(config, step, at, scores, seen, weights, clauses, target, lam, F, loss, attention[:, 0])

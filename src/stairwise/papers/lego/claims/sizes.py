@@ -6,7 +6,7 @@ from typing import Any
 
 from stairwise.config import Config, option, require
 from stairwise.papers.lego.config.task import Task, action_of
-from stairwise.tasks.groups import Action
+from stairwise.papers.lego.groups import Action
 
 LARGEST_WEIGHTS = 2_000_000  # entries of W that are written out as 5d-vectors
 

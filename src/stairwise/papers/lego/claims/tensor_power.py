@@ -97,12 +97,20 @@ def hitting_time(config: Race, seed: int):
     cases=(Race(), Race(speed=1.1, leads=(1.2, 2.0)), Race(power=6, start=0.3, leads=(1.1, 1.5))),
 )
 def loser_freezes(config: Race, seed: int):
-    steps = len(tensor_power.recursion(config.start, config.goal, config.learning_rate, config.power)) - 1
+    walk = tensor_power.recursion(config.start, config.goal, config.learning_rate, config.power)
+    steps = len(walk) - 1
+    last = tensor_power.followed(config.start, steps, config.learning_rate, config.power)
+    yield equal("x when it reaches its goal, followed for as many steps", walk[-1], last)
     for lead in config.leads:
         growth = tensor_power.loser_growth(lead, config.start, config.goal, config.power, config.speed)
         behind = config.start / lead
         found = tensor_power.followed(behind, steps, config.learning_rate, config.power, config.speed) / behind
         yield equal(f"growth of y, x0/y0={lead:g}", found, growth, 2 * config.learning_rate)
+        more = steps // 50  # y has some time more than x
+        sizes = config.start, config.goal, config.power, config.speed, more * config.learning_rate
+        later = tensor_power.followed(behind, steps + more, config.learning_rate, config.power, config.speed) / behind
+        late = tensor_power.loser_growth(lead, *sizes)
+        yield equal(f"growth of y in 1.02 of the time, x0/y0={lead:g}", later, late, 4 * config.learning_rate)
 
 
 @dataclass(frozen=True)
@@ -164,6 +172,10 @@ def noise_changes_no_winner(config: NoisyRace, seed: int):
     late = tensor_power.lateness(config.learning_rate, grown)
     allowed = tensor_power.loser_growth(config.lead, config.start, config.goal, p + 1, speed, late)
     yield true("the bound is finite", math.isfinite(allowed))
+    # both flows by hand: x' = x^p takes this long to its goal, and y' = K y^p has the lateness on top
+    time = (config.start ** (1 - p) - config.goal ** (1 - p)) / (p - 1) + late
+    grows = (1 - speed * (p - 1) * behind ** (p - 1) * time) ** (-1 / (p - 1))
+    yield equal("the bound, from the flows of x and y", allowed, grows, 1e-9)
     yield at_most("growth of y", y[-1] / behind, min(allowed, 1e300))
     yield at_least("x - y", x - y, x[0] - y[0])
     yield row({"K": speed, "y(T)/y0": y[-1] / behind, "bound": allowed, "x(T)/x0": x[-1] / config.start})

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from stairwise.config import option
-from stairwise.lab.contract.checks import at_most, hypothesis
+from stairwise.lab.contract.checks import at_most, equal, hypothesis
 from stairwise.papers.lego import activation, algorithms, ffn
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.config.dynamics import Constants, FeatureRun
@@ -197,6 +197,20 @@ def _gammas():
 def gammas(one: Seen) -> Any:
     """Gamma+ and Gamma- at every kept moment."""
     return _gammas()(one.token, one.history.features)
+
+
+@lru_cache(maxsize=1)
+def _value_gradients():
+    gradient = lambda token, features: jax.grad(lambda now: token.loss(now))(features).value  # noqa: E731
+    return jax.jit(jax.vmap(gradient, in_axes=(None, 0)))
+
+
+def pushes_are_the_gradient(one: Seen):
+    """Minus the gradient of V(y) is half of Gamma+ less the sum of Gamma- over actions, all along (`defB5-gamma`)."""
+    parts = jax.tree.map(np.asarray, gammas(one))
+    split = (parts.push - parts.pull.sum(axis=3)) / 2
+    found = -np.asarray(_value_gradients()(one.token, one.history.features))
+    yield equal("minus the gradient of V(y) at every moment", found, split, 1e-10)
 
 
 def at_rest(config: Trained, one: Seen):

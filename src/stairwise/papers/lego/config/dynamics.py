@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from stairwise.config import Config, option, require
-from stairwise.papers.lego.config.task import Task, action_of
-from stairwise.tasks import groups
+from stairwise.papers.lego import groups
+from stairwise.papers.lego.config.task import ACTIONS, Task, action_of
 
 LARGEST_VALUES = 128  # |Y|: a step costs |Y|^2
 
@@ -32,7 +32,7 @@ class Constants(Config):
 class FeatureRun(Config):
     """Gradient descent of the value token's features on all one-step chains (Theorems B.1 and C.1)."""
 
-    action: str = option("C3", f"the action: {groups.NAMES}")
+    action: str = option("C3", f"the action: {groups.NAMES}", examples=ACTIONS)
     vocabulary: int = option(256, "vocabulary d", low=8, high=2**20)
     neurons: int = option(8, "neurons m of each class (the theorem: at least |Y|; better 3 |Y|)", low=1, high=1024)
     sigma0: float = option(1e-4, "standard deviation of the start; b = sigma0 log d", above=0.0, numeric=True)
@@ -64,7 +64,7 @@ class FeatureRun(Config):
 class Reduced(Config):
     """What every run in four scalars needs: the action, the sizes, the network."""
 
-    action: str = option("S4", f"the action: {groups.NAMES}")
+    action: str = option("S4", f"the action: {groups.NAMES}", examples=ACTIONS)
     variables: int = option(256, "variables |X|", low=3, high=1_000_000)
     network: Constants = option(Constants(), "clip and activation")
     learning_rate: float = option(

@@ -75,6 +75,13 @@ class Practical(Config):
         False, "roll out once more with the true variable in every answer fed back: metrics told L", since="0.1"
     )
 
+    curve_examples: int = option(
+        0,
+        "fresh sentences of each test before the last one; all, if 0 or no divisor of test_examples",
+        low=0,
+        since="0.1",
+    )
+
     def check(self) -> None:
         require(self.warm_up <= self.steps, f"warm_up={self.warm_up} must be at most steps={self.steps}")
         require(self.batch * self.steps < 2**31, f"batch*steps={self.batch * self.steps} must be below 2**31={2**31}")
@@ -91,6 +98,12 @@ class Practical(Config):
                 f"{name}={longest} needs {longest + 1} variables, which must be at most"
                 f" task.variables={self.task.variables}",
             )
+
+    @property
+    def block(self) -> int:
+        """Fresh sentences that are tested at once: those of a test before the last one."""
+        few = self.curve_examples
+        return few if few and self.test_examples % few == 0 else self.test_examples
 
     @property
     def longest(self) -> int:

@@ -1,5 +1,5 @@
 """The figures, drawn from stored records."""
 
-from stairwise.papers.lego.figures import attention, common, inductions, lengths, map, theory
+from stairwise.papers.lego.figures import attention, inductions, length_curves, lengths, map, theory
 
-__all__ = ["attention", "common", "inductions", "lengths", "map", "theory"]
+__all__ = ["attention", "inductions", "length_curves", "lengths", "map", "theory"]

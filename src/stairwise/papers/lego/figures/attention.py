@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots, titled
-from stairwise.papers.lego.figures.common import first_lessons, lessons, sizes
+from stairwise.papers.lego.figures.length_curves import first_lessons, lessons, sizes
 
 
 def kind(record: Any) -> str:

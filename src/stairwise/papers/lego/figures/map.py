@@ -7,7 +7,7 @@ import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, grouped, seeds_note, subplots
 from stairwise.papers.lego.cells import compared
-from stairwise.papers.lego.figures.common import sizes
+from stairwise.papers.lego.figures.length_curves import sizes
 
 
 def separation(records: Sequence[Any]):
@@ -16,7 +16,7 @@ def separation(records: Sequence[Any]):
     norms = grouped(records, lambda record: record.config.model.norm)
     lengths = [length for length in config.test_lengths if length > config.task.length]
     figure, axes = subplots(
-        len(norms), len(lengths), figsize=(0.72 * COLUMN * len(lengths) + 0.6, 1.35 * len(norms) + 0.5), squeeze=False
+        len(norms), len(lengths), figsize=(0.72 * COLUMN * len(lengths) + 0.6, 1.6 * len(norms) + 0.5), squeeze=False
     )
     for row, (norm, chosen) in zip(axes, norms.items(), strict=True):
         pools = grouped(chosen, lambda record: record.config.samples)

@@ -101,7 +101,7 @@ def match_curves(panel: Any, groups: dict[str, list[Any]]) -> None:
 def dynamics(records: Sequence[Any]):
     """a and c, eps(2,2), and how long a chain comes out right."""
     groups = by_action(records)
-    figure, (left, middle, right) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.7))
+    figure, (left, middle, right) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.9))
     for number, (action, some) in enumerate(groups.items()):
         first = some[0]  # the descent is exact: seeds differ in the roll-outs only
         left.plot(*first.series("a"), color=colour(number), label=action)

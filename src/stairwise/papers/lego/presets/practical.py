@@ -13,7 +13,7 @@ from stairwise.papers.lego import figures, microscope, train
 from stairwise.papers.lego.config.practical import Practical, SelfTraining, Shape
 from stairwise.papers.lego.config.task import Task
 
-QUICK = Practical(measure_every=1500)
+QUICK = Practical(measure_every=150, curve_examples=50)
 LARGE = Practical(
     task=Task("C6", 170, 5),
     model=Shape(width=256),
@@ -43,6 +43,7 @@ def practical(id: str, says: str, figures: tuple[Figure, ...], presets: dict[str
         says=says,
         Config=Practical,
         program=train.training,
+        opens_with="exact *",
         own=train.training_own,
         model=train.stored_model,
         microscope=microscope.diagonals,
@@ -114,9 +115,6 @@ CONTROLS = practical(
         "gpu": Preset(
             LARGE, actions_under(("C6", "S3-regular", "C5", "D5", "A5", "S5"), {"": FINITE}), seeds=5, group=5
         ),
-        "paper": Preset(
-            LITERAL, actions_under(("C6", "S3-regular", "C5", "S5"), {"": FINITE}), seeds=8, group=8, hours=0.6
-        ),
     },
 )
 
@@ -148,6 +146,7 @@ MAP = practical(
                 final_rate=1.0,
                 test_lengths=(5, 20, 40),
                 test_examples=100,
+                curve_examples=0,
                 measure_every=500,
             ),
             actions_under(("C4", "S4"), cells(1000, 0)),
@@ -160,14 +159,6 @@ MAP = practical(
             seeds=5,
             group=15,
         ),
-        "paper": Preset(
-            replace(LARGE, steps=60_000, measure_every=4000),
-            actions_under(("C6", "S5"), cells(2_500, 10_000, 50_000, 250_000, 0)),
-            seeds=8,
-            group=8,
-            hours=3.0,
-            note="not in the paper",
-        ),
     },
 )
 
@@ -179,13 +170,14 @@ SELF = Experiment(
     says="Figure 1b: the symmetric action, trained at L = 5, then on its own labels at 10, 20 and 40",
     Config=SelfTraining,
     program=train.self_training,
+    opens_with="exact *",
     figures=(
         Figure("fig1b", "Exact match against length after every stage, and label accuracy", figures.lengths.stages),
     ),
     presets={
         "quick": Preset(
             SelfTraining(
-                base=replace(QUICK, task=Task("S4", 48, 5), steps=2000, measure_every=2000),
+                base=replace(QUICK, task=Task("S4", 48, 5), steps=2000, measure_every=100),
                 samples=500,
                 steps=200,
             ),
@@ -203,7 +195,7 @@ SELF = Experiment(
             seeds=8,
             group=4,
             hours=8.0,
-            note="300 epochs a stage; the paper does not say how many",
+            note="300 epochs per stage; the paper does not say how many",
         ),
     },
 )
@@ -223,7 +215,7 @@ POSITIONS = practical(
                 steps=1500,
                 test_lengths=(5, 10, 20),
                 test_examples=200,
-                measure_every=1500,
+                measure_every=75,
             ),
             KINDS,
             seeds=3,
@@ -234,7 +226,6 @@ POSITIONS = practical(
             seeds=5,
             group=5,
         ),
-        "paper": Preset(LITERAL, KINDS, seeds=8, group=8, hours=0.6, note="not in the paper"),
     },
 )
 

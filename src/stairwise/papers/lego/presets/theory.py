@@ -5,7 +5,6 @@ from dataclasses import replace
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.lego import algorithms, curriculum, figures
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants, Curriculum, Doubling, FeatureRun
-from stairwise.papers.lego.config.task import Task
 
 # --- features (Theorems B.1 and C.1) ----------------------------------------------------------------------------------
 
@@ -31,6 +30,7 @@ FEATURES = Experiment(
     says="what the FFN learns on one-step chains: magnitudes, their ratio C, cancellation, one neuron for each pair",
     Config=FeatureRun,
     program=algorithms.features,
+    opens_with="loss",
     precision=64,
     figures=(
         Figure(
@@ -64,6 +64,7 @@ STARTS = Experiment(
     says="how small the start must be for the features of the theorem, with coarse steps and with resolved ones",
     Config=FeatureRun,
     program=algorithms.features,
+    opens_with="ratio",
     precision=64,
     figures=(
         Figure(
@@ -73,16 +74,8 @@ STARTS = Experiment(
         ),
     ),
     presets={
-        "quick": Preset(FeatureRun(points=10), START_ARMS, seeds=3),
+        "quick": Preset(FeatureRun(points=20), START_ARMS, seeds=3),
         "gpu": Preset(FeatureRun(points=10), START_ARMS, seeds=16, group=16),
-        "paper": Preset(
-            FeatureRun(points=10, vocabulary=8192),
-            START_ARMS,
-            seeds=16,
-            group=16,
-            hours=0.1,
-            note="at d = 8192; not run",
-        ),
     },
 )
 
@@ -96,6 +89,7 @@ DYNAMICS = Experiment(
     says="attention on chains of two over the exact population: a, c, eps, gap, and how long a chain it carries",
     Config=AttentionRun,
     program=algorithms.attention,
+    opens_with="eps",
     precision=64,
     figures=(
         Figure(
@@ -109,13 +103,6 @@ DYNAMICS = Experiment(
         "gpu": Preset(
             replace(ATTENTION, steps=20_000, test_lengths=(8, 32, 128, 512, 2048, 8192)), ACTIONS, seeds=5, note=SEEDS
         ),
-        "paper": Preset(
-            replace(ATTENTION, variables=65_536, steps=200_000, test_lengths=(8, 32, 128, 512, 2048, 8192, 32_768)),
-            ACTIONS,
-            seeds=5,
-            hours=0.5,
-            note="a vocabulary of 65,000, and ten times the steps; not run",
-        ),
     },
 )
 
@@ -125,6 +112,7 @@ LIMITS = Experiment(
     says="which property of the action limits length: values, fiber, commutativity or solvability (beyond the paper)",
     Config=AttentionRun,
     program=algorithms.attention,
+    opens_with="eps",
     precision=64,
     figures=(
         Figure(
@@ -138,9 +126,6 @@ LIMITS = Experiment(
             LIMIT_ARMS | {name: {"action": name} for name in ("A5-regular", "Q8", "D4", "A4", "D6")},
             seeds=5,
             note=SEEDS,
-        ),
-        "paper": Preset(
-            replace(ATTENTION, steps=20_000), LIMIT_ARMS, seeds=5, hours=0.1, note="ten times the steps; not run"
         ),
     },
 )
@@ -164,6 +149,7 @@ WINDOW = Experiment(
     says="the window [4c1/3, 2.52c1] in which symmetric attention sits when its loss reaches e^{(-1/2+3.01c1)2B}",
     Config=AttentionRun,
     program=algorithms.attention,
+    opens_with="loss",
     precision=64,
     figures=(
         Figure(
@@ -181,13 +167,6 @@ WINDOW = Experiment(
             seeds=5,
             note=SEEDS,
         ),
-        "paper": Preset(
-            replace(WINDOW_RUN, variables=65_536, learning_rate=0.0002, steps=10_000),
-            WINDOW_ARMS,
-            seeds=1,
-            hours=0.1,
-            note="a vocabulary of 65,000; not run",
-        ),
     },
 )
 
@@ -203,6 +182,7 @@ INDUCTIONS = Experiment(
     says="until when each part of the induction hypotheses of Appendices D and E holds along a run, step by step",
     Config=AttentionRun,
     program=algorithms.attention,
+    opens_with="eps",
     precision=64,
     figures=(
         Figure(
@@ -219,13 +199,6 @@ INDUCTIONS = Experiment(
             seeds=5,
             note=SEEDS,
         ),
-        "paper": Preset(
-            replace(INDUCTION_RUN, variables=65_536, learning_rate=0.0005, steps=20_000, points=5000),
-            INDUCTION_ARMS,
-            seeds=1,
-            hours=0.1,
-            note="a vocabulary of 65,000; not run",
-        ),
     },
 )
 
@@ -236,6 +209,7 @@ STAGES = Experiment(
     says="Algorithm 2 on the ideal FFN: each stage labels chains of twice the length and solves twice that again",
     Config=Doubling,
     program=algorithms.doubling,
+    opens_with="eps",
     precision=64,
     figures=(
         Figure(
@@ -252,14 +226,6 @@ STAGES = Experiment(
             seeds=8,
             group=8,
         ),
-        "paper": Preset(
-            Doubling(variables=8192, stages=11, contexts=4000, network=Constants(16.0)),
-            {"S4": {}, "S5": {"action": "S5"}},
-            seeds=5,
-            group=5,
-            hours=0.5,
-            note="eleven doublings, to chains of 2048; not run",
-        ),
     },
 )
 
@@ -268,6 +234,7 @@ ALGORITHM_1 = Experiment(
     says="Algorithm 1 end to end on the theory's transformer: FFN on chains of one, attention on chains of two",
     Config=Curriculum,
     program=curriculum.algorithm1,
+    opens_with="Q44 diagonal",
     figures=(
         Figure(
             "theory-algorithm1",
@@ -276,7 +243,7 @@ ALGORITHM_1 = Experiment(
         ),
     ),
     presets={
-        "quick": Preset(Curriculum(), {"C3": {}, "S3": {"task.action": "S3"}}, seeds=2),
+        "quick": Preset(Curriculum(measure_every=15), {"C3": {}, "S3": {"task.action": "S3"}}, seeds=2),
         "gpu": Preset(
             Curriculum(ffn_steps=1200, attention_steps=600),
             {
@@ -288,13 +255,6 @@ ALGORITHM_1 = Experiment(
             },
             seeds=8,
             group=8,
-        ),
-        "paper": Preset(
-            Curriculum(task=Task("C6", 162, 2), neurons=24, batch=1024, ffn_steps=20_000, attention_steps=5000,
-                       measure_every=500, test_lengths=(5, 10, 20, 40, 80, 160)),
-            seeds=3,
-            hours=2.0,
-            note="the sizes of Figure 1a on the theory model; not run",
         ),
     },
 )  # fmt: skip

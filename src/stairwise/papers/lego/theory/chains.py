@@ -8,6 +8,7 @@ import numpy as np
 
 from stairwise.measure.population import Enumeration, uniform
 from stairwise.papers.lego.task import SLOTS, Chain, Lego
+from stairwise.train.draws import draws_of
 
 LARGEST = 100_000
 
@@ -43,7 +44,7 @@ def _words(task: Lego) -> np.ndarray:
 
 def drawn(task: Lego, seed: int, samples: int) -> Chain:
     """A handful of chains; identities that hold chain by chain hold for their mean. NumPy: nothing to compile."""
-    rng = np.random.default_rng([seed, task.variables, task.length])
+    rng = draws_of(seed, "chains", task.variables, task.length)
     names = rng.permuted(np.tile(np.arange(task.variables), (samples, 1)), axis=1)[:, : task.length + 1]
     start = rng.integers(task.values, size=samples)
     return _tracked(task, names, start, rng.integers(task.actions, size=(samples, task.length)))

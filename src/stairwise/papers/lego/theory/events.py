@@ -1,6 +1,6 @@
 """The events of Appendices D, E and F: exact probabilities by counting, and how full the fullest bin gets.
 
->>> from stairwise.tasks.groups import named
+>>> from stairwise.papers.lego.groups import named
 >>> [str(p) for p in partition(named("S3")).values()]
 ['1/3', '1/9', '2/9', '1/9', '1/9', '1/9']
 """
@@ -10,7 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from stairwise.tasks.groups import Action
+from stairwise.papers.lego.groups import Action
+from stairwise.train.draws import draws_of
 
 LARGEST = 20_000_000  # triples (y_0, g_1, g_2)
 
@@ -77,7 +78,7 @@ def load_order(values: int, length: int) -> float:
 
 def agreeing(action: Action, length: int, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """For random chains of length L: how many of the L-1 other actions agree with g_2 at y_1, and at their best y."""
-    rng = np.random.default_rng([seed, length])
+    rng = draws_of(seed, "agreeing chains", length)
     others = action.table[rng.integers(action.actions, size=(samples, length - 1))]
     asked = action.table[rng.integers(action.actions, size=samples)]
     loads = (others == asked[:, None]).sum(axis=1)
@@ -89,3 +90,8 @@ def tail(values: int, length: int, least: int) -> float:
     from scipy.stats import binom
 
     return float(binom.sf(least - 1, length - 1, 1 / values))
+
+
+def values_of_remark_c2(loglog: float) -> float:
+    """n_Y = log log d / log log log d, with which n_Y! stays below log d; `loglog` is log log d."""
+    return loglog / math.log(loglog)

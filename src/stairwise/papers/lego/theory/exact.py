@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stairwise.papers.lego import reduced
-from stairwise.papers.lego.model import Transformer, loss
+from stairwise.papers.lego.model import ClauseTransformer, loss
 from stairwise.papers.lego.task import Chain, Lego
 
 
@@ -18,10 +18,10 @@ def traced(module: Any) -> Any:
 
 
 @eqx.filter_jit
-def descent(model: Transformer, task: Lego, chains: Chain, steps: tuple[int, ...]) -> Transformer:
+def descent(model: ClauseTransformer, task: Lego, chains: Chain, steps: tuple[int, ...]) -> ClauseTransformer:
     """Minus the gradient of the mean over chains of the sum over steps of Loss^{L,l}, in every leaf of the model."""
 
-    def objective(model: Transformer) -> Float[Array, ""]:
+    def objective(model: ClauseTransformer) -> Float[Array, ""]:
         return -jnp.mean(jax.vmap(lambda chain: loss(model, task, chain, steps))(chains))
 
     return eqx.filter_grad(objective)(model)

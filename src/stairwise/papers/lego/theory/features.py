@@ -8,8 +8,8 @@ sum_g V(g) = sum_y V(y) leaves one ratio, alpha = C beta.
 import numpy as np
 
 from stairwise.papers.lego.activation import Number
+from stairwise.papers.lego.groups import Action
 from stairwise.papers.lego.model import feature_ratio
-from stairwise.tasks.groups import Action
 
 
 def vocabulary(action: Action, variables: int) -> int:

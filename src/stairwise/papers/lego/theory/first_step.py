@@ -12,7 +12,7 @@ import numpy as np
 from stairwise.papers.lego.theory.literal import Network, step_of
 
 
-class Population(NamedTuple):
+class ListedContexts(NamedTuple):
     """x1, g1, x0, y0, target: tokens (n,); logit, open (n, d); slope (n, d, m)."""
 
     x1: np.ndarray
@@ -30,19 +30,19 @@ class Population(NamedTuple):
         return np.mean((factor * self.unclipped[:, j] * indicator)[:, None] * self.slope[:, j], axis=0)
 
 
-def population(network: Network, sentences: np.ndarray, position: int) -> Population:
+def population(network: Network, sentences: np.ndarray, position: int) -> ListedContexts:
     """The examples of T^1 (sentences of length 1) at one output position, as the paper counts from 1."""
     steps = [step_of(network, row[:2], 1, row[2]) for row in sentences]
     i = position - 1
     tokens = sentences[:, 0, 0], sentences[:, 0, 1], sentences[:, 0, 2], sentences[:, 1, 4], sentences[:, 2, i]
     shown = [np.stack([getattr(step, name)[i] for step in steps]) for name in ("logit", "unclipped", "slope")]
-    return Population(*tokens, *shown)
+    return ListedContexts(*tokens, *shown)
 
 
 # --- the variable token (position 4) ----------------------------------------------------------------------------------
 
 
-def variable_class(seen: Population, j: int, slot: int, s: int) -> np.ndarray:
+def variable_class(seen: ListedContexts, j: int, slot: int, s: int) -> np.ndarray:
     """Lemma A.1: -<grad W_{4,j,r,slot}, e_s> for a variable j, all r; slots 1..5."""
     if slot == 1 and s == j:
         return seen.mean(seen.x1 == j, j, gain=True) / 2
@@ -55,7 +55,7 @@ def variable_class(seen: Population, j: int, slot: int, s: int) -> np.ndarray:
     return (seen.mean(shown & hit, j, gain=True) - seen.mean(shown & ~hit, j, gain=False)) / 2
 
 
-def other_class(seen: Population, j: int, slot: int, s: int) -> np.ndarray:
+def other_class(seen: ListedContexts, j: int, slot: int, s: int) -> np.ndarray:
     """Lemma A.2: the same for a j that is no variable; every term is negative."""
     shown = {1: seen.x1, 2: seen.g1, 3: seen.x0, 4: seen.x0, 5: seen.y0}[slot] == s
     return -seen.mean(shown, j, gain=False) / 2
@@ -64,7 +64,7 @@ def other_class(seen: Population, j: int, slot: int, s: int) -> np.ndarray:
 # --- the value token (position 5) -------------------------------------------------------------------------------------
 
 
-def gain_and_loss(seen: Population, j: int, slot: int, s: int) -> tuple[np.ndarray, np.ndarray]:
+def gain_and_loss(seen: ListedContexts, j: int, slot: int, s: int) -> tuple[np.ndarray, np.ndarray]:
     """Facts B.1 and C.2: Gamma+ on {the component s appears and the answer is j}, Gamma- where it appears otherwise.
 
     slot 2: g_1 = g and g_1(y_0) = j against g_1 = g and g_1(y_0) != j; slot 5: the same with y_0 = y. Where the action

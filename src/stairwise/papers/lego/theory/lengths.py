@@ -36,6 +36,16 @@ def gap(scores: Scores, length: Count, step: Count) -> np.ndarray:
     return np.asarray(found[..., 0] - found[..., 2])
 
 
+def doubled_error(scores: Scores, length: int) -> np.ndarray:
+    """Remark F.1: eps(2L, 2) is at most so many times eps(L, 2), 2 + (x-1)/((L-1)x+1) with x = e^{b-e}; 2 where b = e.
+
+    >>> doubled_error(np.array([[1.0, 0.0, 1.0, 0.0]]), 4).tolist()
+    [2.0]
+    """
+    x = np.exp(np.asarray(scores)[..., 1] - np.asarray(scores)[..., 3])
+    return 2 + (x - 1) / ((length - 1) * x + 1)
+
+
 def every_step(scores: Scores, length: int) -> np.ndarray:
     """eps(L, l) for l = 1..L: eq. (12) is about all of them."""
     return concentration(scores, length, np.arange(1, length + 1))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stairwise.papers.lego.model import FullScores, SparseScores, Transformer
+from stairwise.papers.lego.model import ClauseTransformer, FullScores, SparseScores
 from stairwise.papers.lego.task import BLANK, SLOTS
 
 
@@ -26,7 +26,7 @@ class Network(NamedTuple):
         return self.weights.shape[1]
 
 
-def network_of(model: Transformer) -> Network:
+def network_of(model: ClauseTransformer) -> Network:
     """The same network with its matrices written out."""
     side = SLOTS * model.tokens
     weights = np.moveaxis(np.asarray(model.weights), (2, 3, 4), (0, 1, 2)).reshape(*model.weights.shape[2:], side)

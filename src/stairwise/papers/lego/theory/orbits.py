@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from stairwise.tasks.groups import Action
+from stairwise.papers.lego.groups import Action
 
 LARGEST = 20_000_000  # triples that are counted
 
@@ -30,7 +30,7 @@ class MarkedPairs:
 def marked_pairs(action: Action) -> MarkedPairs:
     """The classes of (y_0, g_1, g_2) for uniform draws, each with its exact weight.
 
-    >>> from stairwise.tasks.groups import named
+    >>> from stairwise.papers.lego.groups import named
     >>> len(marked_pairs(named("S5")).weights), float(marked_pairs(named("S5")).weights.sum())
     (40, 1.0)
     """

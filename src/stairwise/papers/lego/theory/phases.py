@@ -55,6 +55,11 @@ def growth(V: np.ndarray, bias: float, rho: float, power: int, actions: int, val
     return (1 + actions / values) / 4 / (actions * values) * slope
 
 
+def competitor_bound(bias: float, vocabulary: int) -> float:
+    """Lemmas B.3, C.3: O~(mu), read as mu sqrt(log d)."""
+    return bias * float(np.sqrt(np.log(vocabulary)))
+
+
 def stationary(features: Features, fibers) -> Float[Array, "classes neurons values"]:
     """Upsilon_psi = V(y) - sum over g off the fiber of V(g), the quantity behind Lemmas B.6 and C.6."""
     off = jnp.einsum("jrg,jgy->jry", features.action, (~fibers).astype(features.action.dtype))

@@ -173,7 +173,7 @@ def longer(agree: np.ndarray, others: np.ndarray, own: np.ndarray, past: np.ndar
 # --- which neuron has which name --------------------------------------------------------------------------------------
 
 
-class Seen(NamedTuple):
+class SeenImages(NamedTuple):
     """Images of g_1 and g_2, and y_0, y_1, of many contexts: (contexts, values) and (contexts,)."""
 
     first: np.ndarray

@@ -19,7 +19,7 @@ class Chosen(NamedTuple):
     values: np.ndarray
 
 
-class Features(NamedTuple):
+class RefinedFeatures(NamedTuple):
     """alpha, beta and the action's table."""
 
     alpha: float
@@ -62,7 +62,7 @@ def lambdas(attention: tuple[np.ndarray, np.ndarray], predicates: np.ndarray, an
     return np.tensordot(attention[0], predicates, axes=1) + np.tensordot(attention[1], answers, axes=1)
 
 
-def active_set(features: Features, chosen: Chosen) -> np.ndarray:
+def active_set(features: RefinedFeatures, chosen: Chosen) -> np.ndarray:
     """A-hat_j: the neurons y of class j with y among the shown values, or g(y) = j for a shown action g."""
     size = features.table.shape[1]
     shown = np.isin(np.arange(size), chosen.values)
@@ -70,7 +70,7 @@ def active_set(features: Features, chosen: Chosen) -> np.ndarray:
     return shown[None] | reached
 
 
-def refined_of(step: Step, features: Features, chosen: Chosen, first_value: int, slope) -> Refined:
+def refined_of(step: Step, features: RefinedFeatures, chosen: Chosen, first_value: int, slope) -> Refined:
     """The step's quantities by the lemmas' formulas; only attention and F are taken from the network itself."""
     L, size = step.predicates, features.table.shape[1]
     attention = step.attention[:L], step.attention[L:]

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from stairwise.papers.lego.model import Transformer, surprise
+from stairwise.papers.lego.model import ClauseTransformer, surprise
 from stairwise.papers.lego.task import Lego
 from stairwise.train.keys import at, role
 
 STOP = 1e-4
 
 
-class History(NamedTuple):
+class RetrievalHistory(NamedTuple):
     """Per step: the loss, eta_t, and Gamma_x before the step."""
 
     loss: Float[Array, " steps"]
@@ -34,8 +34,8 @@ def diagonal(weights: Float[Array, "5 tokens 1 tokens neurons"], variables: int)
 
 @eqx.filter_jit
 def train(
-    model: Transformer, task: Lego, key: PRNGKeyArray, rate: float, steps: int, batch: int
-) -> tuple[Transformer, History]:
+    model: ClauseTransformer, task: Lego, key: PRNGKeyArray, rate: float, steps: int, batch: int
+) -> tuple[ClauseTransformer, RetrievalHistory]:
     """`model.only(3)` on fresh chains of length 1, each batch of its own key."""
 
     def mean_loss(weights: Float[Array, "..."], clauses: Integer[Array, "batch 3 5"]) -> Float[Array, ""]:
@@ -50,7 +50,7 @@ def train(
         largest = jnp.maximum(jnp.max(jnp.abs(gradient)), jnp.finfo(gradient.dtype).tiny)  # 0 once all is clipped
         eta = rate / largest * jnp.minimum(1, loss / STOP)
         gamma = jnp.max(diagonal(weights, task.variables), axis=1) + model.bias
-        return weights - eta * gradient, History(loss, eta, gamma)
+        return weights - eta * gradient, RetrievalHistory(loss, eta, gamma)
 
     weights, history = jax.lax.scan(advance, model.weights, jnp.arange(steps, dtype=jnp.int32))
     return eqx.tree_at(lambda m: m.weights, model, weights), history

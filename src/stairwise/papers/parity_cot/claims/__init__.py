@@ -21,7 +21,7 @@ for _part in (
     "figures",
     "passes",
     "beyond",
-    "language",
+    "language_models",
 ):
     import_module(f"{__name__}.{_part}")
 

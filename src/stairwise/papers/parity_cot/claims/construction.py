@@ -15,6 +15,7 @@ from stairwise.papers.parity_cot.claims.embeddings import Represented, Secrets, 
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import cube, products
 from stairwise.papers.parity_cot.theory import memory, precision
+from stairwise.train.draws import draws_of
 
 ENOUGH = 10.0  # the width of Theorem 1 in units of k ln(n/delta), at most: thm1-d measures it
 FAILURE = 0.1  # its delta
@@ -153,7 +154,7 @@ def overlaps_do_not_vanish(config: Secrets, seed: int):
 
 
 @dataclass(frozen=True)
-class Growing(Config):
+class GrowingConstruction(Config):
     """Theorem 1's sizes along a sweep of n."""
 
     power: float = option(4.0, "p of k = n / ln(n/delta)^p", low=4.0, high=5.0)
@@ -167,9 +168,9 @@ class Growing(Config):
     says=r"$d^2 + dm = o(nk/\ln n)$ at $d = Ck\ln(n/\delta)$, $m = k+1$: the ratio goes as $\ln^{3-p}(n/\delta)$ at"
     r" $k = n/\ln^p$",
     of=(memory.memory,),
-    cases=(Growing(), Growing(5.0)),
+    cases=(GrowingConstruction(), GrowingConstruction(5.0)),
 )
-def memory_is_small_for_large_inputs(config: Growing, seed: int):
+def memory_is_small_for_large_inputs(config: GrowingConstruction, seed: int):
     logs, ratios = [], []
     for digits in (20, 40, 80, 140, 200, 290):
         n = 10.0**digits
@@ -267,7 +268,7 @@ BITS = 3.5  # c
 
 
 @dataclass(frozen=True)
-class FewBits(Config):
+class RoundedConstruction(Config):
     """Theorem 1's weights in p bits each, tried on all inputs."""
 
     sizes: tuple[int, ...] = option((6, 8, 10), "input bits n, one run each", low=3, high=14)
@@ -292,9 +293,9 @@ class FewBits(Config):
         "c >= 3.5": lambda c: c.factor >= BITS,
         "most >= c log2 n": lambda c: c.most >= precision.bits_of(c.factor, max(c.sizes)),
     },
-    cases=FewBits(),
+    cases=RoundedConstruction(),
 )
-def few_bits_represent_parity(config: FewBits, seed: int):
+def few_bits_represent_parity(config: RoundedConstruction, seed: int):
     for n in config.sizes:
         built = dense_construction(Represented(n, config.size, config.ratio * config.size), seed)
         if built is None:
@@ -317,7 +318,7 @@ def few_bits_represent_parity(config: FewBits, seed: int):
 
 def dense_construction(config: Represented, seed: int):
     """Theorem 1's weights as dense matrices, all inputs and their parities; None where embeddings are dependent."""
-    random = np.random.default_rng([seed, config.bits, config.size])
+    random = draws_of(seed, "embeddings and secret", config.bits, config.size)
     secret = np.sort(random.permutation(config.bits)[: config.size])
     E = random.choice([-1.0, 1.0], (config.atoms, config.width)) / math.sqrt(config.width)
     gram = E @ E.T

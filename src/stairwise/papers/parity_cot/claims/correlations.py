@@ -1,5 +1,6 @@
 """What W has learnt of the secret after the first step: kappa and Delta (Lemmas 18 and 19)."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,7 @@ def the_first_position_leaks(config: Run, seed: int):
     hypotheses=needs("5.1", "decided", "5.4"),
     cases=NARROW,
     seeds=3,
+    optimise=True,
 )
 def correlations_are_near_their_mean(config: Run, seed: int):
     run = trajectory.trajectory(config, seed)
@@ -98,11 +100,28 @@ def correlations_are_near_their_mean(config: Run, seed: int):
     bound, parts = bounds.kappa_deviation(*sizes), bounds.kappa_parts(*sizes)
     yield at_most("largest deviation", off, parts)
     yield at_most("the proof's three parts, added up", parts, bound)
+    yield from each_part_alone(config.failure, rate)
     yield row({"leading, smallest": rate / (32 * m * (n + k)), "bound": bound, "deviation": off})
 
 
+def each_part_alone(failure: float, rate: float):
+    """Sizes at which one of the three parts is all there is: what that part is, and how far below the bound."""
+    n, k, far = 40, 3, 10**40
+    m, log = 7, math.log(200 * n / failure)
+    gamma = bounds.kappa_parts(n, k, far, m, far, failure, rate)
+    yield equal("the part of gamma, large B and d", gamma, rate * math.sqrt(2 * m * log) / (8 * m**2 * n))
+    width = bounds.kappa_parts(n, k, 500, far, far, failure, rate)
+    yield equal("the part of the width, large B and m", width, rate * math.sqrt(log / 500) / (4 * far * n))
+    sizes = (10**12, k, 100, 10**9, 10**8, failure, rate)
+    logs = math.log(300 * 10**29 / failure), math.log(200 * 10**12 / failure)
+    ratio = bounds.kappa_deviation(*sizes) / bounds.kappa_parts(*sizes)
+    yield equal("the bound over the part of zeta, large n", ratio, 2.5 * math.sqrt(logs[0] / logs[1]), 1e-3)
+    zeta = 4 * rate / (1e9 * 1e12) * math.sqrt(1e12 * k / 1e10 * logs[0] * logs[1])
+    yield equal("the part of zeta, large n", bounds.kappa_parts(*sizes), zeta, 1e-3)
+
+
 @dataclass(frozen=True)
-class Literal(Config):
+class AssumptionTwo(Config):
     """Assumption 2 at one n."""
 
     digits: int = option(70, "n = 10^digits", low=5, high=100)
@@ -126,10 +145,10 @@ class Literal(Config):
     },
     certificate="certificates/lem19.py",
     corrected="lem19",
-    cases=(Literal(), Literal(80, 4.0)),
+    cases=(AssumptionTwo(), AssumptionTwo(80, 4.0)),
     search={"digits": (62, 100, "linear")},
 )
-def the_leak_is_no_noise(config: Literal, seed: int):
+def the_leak_is_no_noise(config: AssumptionTwo, seed: int):
     n, found = 10**config.digits, config.sizes
     bound = bounds.kappa_deviation(n, found.size, found.width, found.neurons, found.batch, config.failure, found.rate)
     yield at_most("the mean at j = S[n+1], i > n+1", gradients.leak(n, found.neurons, found.rate), bound)

@@ -9,11 +9,20 @@ import numpy as np
 
 from stairwise.config import Config, option, require
 from stairwise.lab.contract.checks import at_most, equal, true
-from stairwise.papers.parity_cot import dense, simplified
+from stairwise.papers.parity_cot import construction, dense, simplified
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
-from stairwise.papers.parity_cot.claims.sizes import Drawn, complete, paper_layout, random_sequences, secret_of
+from stairwise.papers.parity_cot.claims.sizes import (
+    RandomSequences,
+    complete,
+    cube,
+    paper_layout,
+    random_sequences,
+    secret_of,
+)
 from stairwise.papers.parity_cot.config.task import Task
 from stairwise.papers.parity_cot.task import Problem
+from stairwise.train.draws import draws_of
+from stairwise.train.keys import role_key
 
 # --- the sequences ----------------------------------------------------------------------------------------------------
 
@@ -23,10 +32,10 @@ from stairwise.papers.parity_cot.task import Problem
     statement="Definition 1",
     says=r"without a chain: $n$ uniform bits, a 0, and the parity of the secret bits",
     of=(Problem.tokens,),
-    cases=(Drawn(Task(12, 3, cot=False)), Drawn(Task(5, 5, cot=False))),
+    cases=(RandomSequences(Task(12, 3, cot=False)), RandomSequences(Task(5, 5, cot=False))),
     seeds=3,
 )
-def sequences_without_chain(config: Drawn, seed: int):
+def sequences_without_chain(config: RandomSequences, seed: int):
     task = config.task
     plain = Task(task.bits, task.size, cot=False, secret=task.secret, order=task.order)
     tokens, secret = random_sequences(plain, config.samples, seed), secret_of(plain, seed)
@@ -47,10 +56,10 @@ def sequences_without_chain(config: Drawn, seed: int):
     says=r"with a chain: $b[n+1] = 0$, $b[i+1] = b[i] \oplus b[S[i]]$, $S$ any order of the secret; the last token is"
     " the parity",
     of=(Problem.tokens,),
-    cases=(Drawn(), Drawn(Task(9, 9, order="random"))),
+    cases=(RandomSequences(), RandomSequences(Task(9, 9, order="random"))),
     seeds=3,
 )
-def sequences_with_chain(config: Drawn, seed: int):
+def sequences_with_chain(config: RandomSequences, seed: int):
     task, n = config.task, config.task.bits
     chained = Task(n, task.size, secret=task.secret, order=task.order)
     tokens, secret = random_sequences(chained, config.samples, seed), secret_of(chained, seed)
@@ -70,9 +79,9 @@ def sequences_with_chain(config: Drawn, seed: int):
     means='"with and without CoT respectively" is swapped: the sum over $n+1..n+k$ is the loss with a chain',
     of=(Problem.tokens,),
     corrected="eq2",
-    cases=Drawn(samples=16),
+    cases=RandomSequences(samples=16),
 )
-def losses_are_swapped(config: Drawn, seed: int):
+def losses_are_swapped(config: RandomSequences, seed: int):
     plain = Task(config.task.bits, config.task.size, cot=False)
     have = random_sequences(plain, config.samples, seed).shape[1]
     yield at_most("last label of the sum, without a chain", config.task.bits + config.task.size + 1, have)
@@ -119,8 +128,8 @@ def network(config: Network, seed: int):
     """Embeddings, Gram matrix, coefficients, readout and tokens of a random network."""
     tokens = random_sequences(config.task, config.samples, seed)
     atoms = 2 * (tokens.shape[1] - 1)
-    random = np.random.default_rng(seed)
-    E, gram = map(np.asarray, _embeddings()(jax.random.key(seed), atoms, config.width))
+    random = draws_of(seed, "weights")
+    E, gram = map(np.asarray, _embeddings()(role_key(seed, "embeddings"), atoms, config.width))
     first, second = random.standard_normal((2, 2 * config.neurons, atoms))
     weights = (first, second, config.spread * random.standard_normal((atoms, atoms)))
     return E, gram, weights, random.standard_normal(2 * config.neurons), tokens
@@ -194,7 +203,7 @@ def attention_is_causal(config: Network, seed: int):
 )
 def the_start_is_as_assumed(config: Network, seed: int):
     k, m, positions = config.task.size, config.neurons, config.task.bits + config.task.size
-    positive = np.asarray(simplified.draw_start(jax.random.key(seed), m, k, False))
+    positive = np.asarray(simplified.draw_start(role_key(seed, "signs of nu"), m, k, False))
     start = simplified.start(jnp.asarray(positive), positions, jnp.asarray(3.0))
     first = np.asarray(start.first).reshape(2 * m, positions, 2)
     yield equal("h", simplified.readout(m), np.repeat([1, -1], m) / (2 * m))
@@ -205,7 +214,7 @@ def the_start_is_as_assumed(config: Network, seed: int):
     yield at_most(
         "|share of positive nu - 1/2| (5 deviations)", abs(positive.mean() - 0.5), 2.5 / np.sqrt(positive.size)
     )
-    paired = np.asarray(simplified.draw_start(jax.random.key(seed), m, k, True))
+    paired = np.asarray(simplified.draw_start(role_key(seed, "signs of nu in pairs"), m, k, True))
     yield true("in pairs, neuron m+r is as neuron r", paired[m:] == paired[:m])
 
 
@@ -227,3 +236,58 @@ def coefficients_equal_the_dense_block(config: Network, seed: int):
     A, W = E.T @ weights[2] @ E, np.concatenate([weights[0] @ E, weights[1] @ E], axis=1)
     model = dense.SimplifiedTransformer(*map(jnp.asarray, (E, A, W, readout)))
     yield equal("T(b) as a dense module", jax.jit(jax.vmap(model))(tokens[:, :-1].astype(np.int32))[:, first:], slow)
+
+
+@dataclass(frozen=True)
+class Deep(Network):
+    """Several blocks with random weights."""
+
+    layers: int = option(3, "blocks L", low=1, high=8)
+
+
+def word_by_word(x, blocks):
+    """Blocks of Definition 6, query by query: softmax over the keys j <= i, then H ReLU(W [x_i; sum P_j x_j])."""
+    for A, W, H in blocks:
+        rows = []
+        for i, here in enumerate(x):
+            scores = np.array([key @ A @ here for key in x[: i + 1]])
+            P = np.exp(scores - scores.max())
+            joint = np.concatenate([here, (P / P.sum()) @ x[: i + 1]])
+            rows.append(H @ np.maximum(W @ joint, 0))
+        x = np.array(rows)
+    return x[:, 0]
+
+
+@LEDGER.exact(
+    "def6-layers",
+    statement="Definition 6",
+    says=r"$L$ layers are $L$ blocks, the embeddings in the first only, the width between them $d$ and at the end 1;"
+    r" blocks of $2d$ neurons that hand their input on make the parity of Theorem 1 an $L$-layer network",
+    of=(dense.Block.__call__, dense.DeepTransformer.__call__, dense.identity),
+    cases=(Deep(width=200), Deep(Task(4, 2, cot=False), width=64, layers=2)),
+    seeds=3,
+)
+def layers_are_composed(config: Deep, seed: int):
+    E, *_, tokens = network(config, seed)
+    d, m, random = config.width, config.neurons, draws_of(seed, "weights of the layers")
+    outs = [d] * (config.layers - 1) + [1]
+    drawn = [
+        tuple(random.standard_normal(shape) / np.sqrt(d) for shape in ((d, d), (2 * m, 2 * d), (out, 2 * m)))
+        for out in outs
+    ]
+    model = dense.DeepTransformer(jnp.asarray(E), tuple(dense.Block(*map(jnp.asarray, each)) for each in drawn))
+    found = jax.jit(jax.vmap(model))(tokens[:, :-1].astype(np.int32))
+    slow = [word_by_word(E[2 * np.arange(len(one)) + one], drawn) for one in tokens[:, :-1]]
+    yield equal(f"{config.layers} random blocks, against loops", found, np.stack(slow))
+    bits, secret = cube(config.task.bits), secret_of(config.task, seed)
+    inputs = np.concatenate([bits, np.zeros((len(bits), 1), np.int8)], axis=1).astype(np.int32)
+    E = E[: 2 * inputs.shape[1]]
+    weights = construction.theorem1(E @ E.T, secret)
+    first, second, attention = map(np.asarray, (weights.first, weights.second, weights.attention))
+    last = E.T @ attention @ E, np.concatenate([first @ E, second @ E], axis=1)
+    readout = construction.theorem1_readout(len(secret))[None]
+    block = dense.Block(jnp.asarray(last[0]), jnp.asarray(last[1]), jnp.asarray(readout))
+    handed = (dense.identity(d, jnp.float64),) * (config.layers - 1)
+    out = jax.jit(jax.vmap(dense.DeepTransformer(jnp.asarray(E), (*handed, block))))(inputs)[:, -1]
+    parity = np.bitwise_xor.reduce(bits[:, secret], axis=1)
+    yield equal(f"the parity by {config.layers} layers, all inputs", out, 2.0 * parity - 1, 1e-6)

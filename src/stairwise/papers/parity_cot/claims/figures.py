@@ -13,7 +13,7 @@ from stairwise.lab.contract.checks import at_least, at_most, note, row, true
 from stairwise.measure import complexity, fits
 from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
-from stairwise.papers.parity_cot.claims.reading import arm, complexity_rows
+from stairwise.papers.parity_cot.claims.reading import arm, coinciding, complexity_rows, jump_rows
 
 GROWTH, EXPONENT = 4.0, 1.3  # no CoT: at least this factor per bit; CoT: at most this power of k
 UNIFORM = 0.9  # Figure 8: "almost uniform", as normalised entropy
@@ -79,6 +79,30 @@ def one_head_suffices_with_chain(records: Sequence[Any]):
     yield from map(row, complexity_rows(records))
 
 
+def size_of_both(records: Sequence[Any]) -> int:
+    """k = 3, or the largest k that both arms have."""
+    sizes = [{record.config.task.size for record in arm(records, cot)} for cot in (True, False)]
+    shared = sorted(sizes[0] & sizes[1])
+    return 3 if 3 in shared else shared[-1]
+
+
+@LEDGER.empirical(
+    "fig1b-coincidence",
+    experiment="complexity",
+    statement="Figure 1b",
+    says="$k=3$, with CoT and without: in 80% of the successful runs accuracy jumps when the heads' entropy falls,"
+    " within a factor 2 of samples (the line of Figure 11)",
+)
+def accuracy_jumps_as_entropy_falls(records: Sequence[Any]):
+    chosen = runs.where(records, lambda config: config.task.size == size_of_both(records))
+    for words, cot in (("with", True), ("without", False)):
+        rows = jump_rows(arm(chosen, cot))
+        yield true(f"some run {words} CoT succeeds", len(rows) > 0)
+        if rows:
+            yield at_least(f"share of successful runs {words} CoT where the two coincide", coinciding(rows), 0.8)
+        yield from (row({"CoT": cot, **each}) for each in rows)
+
+
 @LEDGER.empirical(
     "fig1b",
     experiment="complexity",
@@ -88,10 +112,7 @@ def one_head_suffices_with_chain(records: Sequence[Any]):
 )
 def chain_makes_heads_sparse(records: Sequence[Any]):
     """Rows that are supervised only: eq. (1) is a minimum over all rows, which a longer text lowers by itself."""
-    sizes = [{record.config.task.size for record in arm(records, cot)} for cot in (True, False)]
-    shared = sorted(sizes[0] & sizes[1])
-    size = 3 if 3 in shared else shared[-1]
-    rows = []
+    size, rows = size_of_both(records), []
     for record in runs.where(arm(records, True), lambda c: c.task.size == size):
         same = [
             r

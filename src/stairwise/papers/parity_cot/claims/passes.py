@@ -10,11 +10,10 @@ from stairwise.lab.contract.checks import at_least, at_most, note, row, true
 from stairwise.measure import complexity
 from stairwise.papers.parity_cot import runs
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
-from stairwise.papers.parity_cot.claims.reading import arm, complexity_rows, success
+from stairwise.papers.parity_cot.claims.reading import arm, coinciding, complexity_rows, jump_rows, success
 
 LEVEL = 0.05
 ALMOST_ALL = 0.75  # of the shapes of Figure 4
-COINCIDENCE = 2.0  # the entropy's halfway point and the accuracy's jump lie within this factor
 
 
 # --- the same sequences again and again -------------------------------------------------------------------------------
@@ -89,21 +88,17 @@ def small_sets_succeed_in_every_model(records: Sequence[Any]):
     says="in 80% of the successful runs accuracy jumps when the heads' entropy falls: within a factor 2 of samples",
 )
 def entropy_falls_as_accuracy_jumps(records: Sequence[Any]):
-    rows = []
-    for record in records:
-        if record.status == "reached":
-            jumped, fell = runs.jump(record)
-            found = {"set": record.config.samples, "seed": record.seed, "accuracy jumps": jumped, "entropy falls": fell}
-            mass = float(runs.final_heads(record, "mass").max())
-            rows.append(found | {"ratio": fell / jumped, "mass on the secret": mass})
+    reached = [record for record in records if record.status == "reached"]
+    rows = jump_rows(reached)
     yield true("some run succeeds", len(rows) > 0)
     if rows:
-        near = np.mean([1 / COINCIDENCE <= each["ratio"] <= COINCIDENCE for each in rows])
-        yield at_least("share of successful runs where the two coincide", near, 0.8)
+        yield at_least("share of successful runs where the two coincide", coinciding(rows), 0.8)
     failed = [record for record in records if record.status != "reached"]
     sparse = sum(runs.final_heads(record, "entropy").min() < 0.1 for record in failed)
     yield note(f"sparse is not sufficient: {sparse} of {len(failed)} failed runs end with a head below 0.1")
-    yield from map(row, rows)
+    for record, each in zip(reached, rows, strict=True):
+        mass = float(runs.final_heads(record, "mass").max())
+        yield row({"set": record.config.samples, **each, "mass on the secret": mass})
 
 
 @LEDGER.empirical(

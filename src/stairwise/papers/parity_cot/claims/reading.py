@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from stairwise.measure import complexity
 from stairwise.papers.parity_cot import runs
+
+COINCIDENCE = 2.0  # the entropy's halfway point and the accuracy's jump lie within this factor
 
 
 def arm(records: Sequence[Any], cot: bool) -> list[Any]:
@@ -37,3 +41,18 @@ def complexity_rows(records: Sequence[Any]) -> list[dict[str, Any]]:
 def success(records: Sequence[Any]) -> float:
     found = runs.hits(records)
     return found.reached / len(found.times)
+
+
+def jump_rows(records: Sequence[Any]) -> list[dict[str, Any]]:
+    """Of every run that succeeds: when accuracy jumps, when the heads' entropy has fallen by half, and their ratio."""
+    rows = []
+    for record in records:
+        if record.status == "reached":
+            jumped, fell = runs.jump(record)
+            rows.append({"seed": record.seed, "accuracy jumps": jumped, "entropy falls": fell, "ratio": fell / jumped})
+    return rows
+
+
+def coinciding(rows: Sequence[dict[str, Any]]) -> float:
+    """The share of runs in which the two lie within a factor 2 of samples."""
+    return float(np.mean([1 / COINCIDENCE <= each["ratio"] <= COINCIDENCE for each in rows]))

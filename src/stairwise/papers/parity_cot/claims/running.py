@@ -114,6 +114,10 @@ def _first_rate(c: Any) -> bool:
 
 
 CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "linear": (
+        "the hinge is linear at the start: only its linear part, or neurons in pairs",
+        lambda c: c.loss == "linear" or c.paired,
+    ),
     "5.1": ("d < n and B < nk (5.1)", lambda c: c.width < c.task.bits and c.batch < c.task.bits * c.task.size),
     "5.2": ("sqrt(4k ln(100Bm/delta)/d) < 1/100 (5.2)", _start),
     "5.3a": ("sqrt(k ln(300mnB/delta)/B) < 1/400 (5.3a)", _batch),
@@ -145,9 +149,9 @@ def needs(*names: str) -> Callable[[Any], dict[str, bool]]:
     return lambda config: {CONDITIONS[name][0]: bool(CONDITIONS[name][1](config)) for name in names}
 
 
-FIRST = needs("5.2", "5.3a", "5.3b", "5.3c")  # what Lemmas 10 to 15 use
-SECOND = needs("5.2", "5.3a", "5.3b", "5.3c", "5.4")
-THIRD = needs("5.2", "5.3a", "5.3b", "5.3c", "5.4", "5.6")
+FIRST = needs("linear", "5.2", "5.3a", "5.3b", "5.3c")  # what Lemmas 10 to 15 use
+SECOND = needs("linear", "5.2", "5.3a", "5.3b", "5.3c", "5.4")
+THIRD = needs("linear", "5.2", "5.3a", "5.3b", "5.3c", "5.4", "5.6")
 
 
 # --- without noise ----------------------------------------------------------------------------------------------------
@@ -214,7 +218,7 @@ def shaped(table: np.ndarray) -> np.ndarray:
     return table.reshape(*table.shape[:-1], -1, 2)
 
 
-def counts(run: trajectory.Trajectory, step: int) -> statistics.Batch:
+def counts(run: trajectory.Trajectory, step: int) -> statistics.BatchCounts:
     """delta and alpha of the batch of a step."""
     batch = run.batches[step]
     return statistics.batch_counts(batch.tokens, len(run.secret), batch.times)

@@ -10,6 +10,7 @@ import numpy as np
 from stairwise.config import Config, option, require
 from stairwise.papers.parity_cot import task as tasks
 from stairwise.papers.parity_cot.config.task import Task
+from stairwise.train.draws import draws_of
 
 LARGEST_CUBE = 16  # inputs whose 2^n sequences are all written down
 LARGEST_BATCH = 2**24  # tokens
@@ -27,7 +28,7 @@ class Cube(Config):
 
 
 @dataclass(frozen=True)
-class Drawn(Config):
+class RandomSequences(Config):
     """Random sequences of a parity."""
 
     task: Task = option(Task(12, 3), "the parity")
@@ -89,7 +90,7 @@ def all_sequences(task: Task, seed: int) -> np.ndarray:
 
 def random_sequences(task: Task, samples: int, seed: int, draw: int = 0) -> np.ndarray:
     """Independent sequences; `draw` numbers different batches."""
-    bits = np.random.default_rng([seed, 17, draw]).integers(0, 2, (samples, task.bits), dtype=np.int8)
+    bits = draws_of(seed, "sequences", draw).integers(0, 2, (samples, task.bits), dtype=np.int8)
     return complete(task, seed, bits)
 
 
@@ -104,7 +105,7 @@ def _completer():
 
 def random_positive(neurons: int, queries: int, seed: int, draw: int = 0) -> np.ndarray:
     """Signs of nu for 2m neurons."""
-    return np.random.default_rng([seed, 23, draw]).integers(0, 2, (2 * neurons, queries, 2)) == 1
+    return draws_of(seed, "signs of nu", draw).integers(0, 2, (2 * neurons, queries, 2)) == 1
 
 
 def random_signs(vectors: int, width: int, random: np.random.Generator) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Table 1 and Lemmas 6 and 7: what a batch of chains adds up to."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from stairwise.papers.parity_cot.theory import statistics
 
 
 @dataclass(frozen=True)
-class Chains(Cube):
+class CubeOfChains(Cube):
     """All inputs of a parity with its chain."""
 
     def check(self) -> None:
@@ -54,10 +55,10 @@ class Batches(Config):
     statement="Lemma 6",
     says=r"$(-1)^{b[i+1]}$ has mean 0 given all tokens up to $i$ but $b[S[i]]$: by enumeration, in whole numbers",
     of=(statistics.mean_alpha, statistics.without_targets),
-    cases=(Chains(), Chains(Task(5, 5, order="random"))),
+    cases=(CubeOfChains(), CubeOfChains(Task(5, 5, order="random"))),
     seeds=3,
 )
-def labels_are_hidden_from_other_tokens(config: Chains, seed: int):
+def labels_are_hidden_from_other_tokens(config: CubeOfChains, seed: int):
     tokens, secret = all_sequences(config.task, seed), secret_of(config.task, seed)
     n = config.task.bits
     for q, j in enumerate(secret):
@@ -93,10 +94,10 @@ def labels_are_hidden_from_other_tokens(config: Chains, seed: int):
         statistics.gamma,
         statistics.zeta,
     ),
-    cases=(Chains(), Chains(Task(4, 2, order="random"))),
+    cases=(CubeOfChains(), CubeOfChains(Task(4, 2, order="random"))),
     seeds=3,
 )
-def means_by_enumeration(config: Chains, seed: int):
+def means_by_enumeration(config: CubeOfChains, seed: int):
     tokens, secret = all_sequences(config.task, seed), secret_of(config.task, seed)
     n, k = config.task.bits, config.task.size
     counts = statistics.batch_counts(tokens, k)
@@ -174,6 +175,13 @@ def statistics_concentrate(config: Batches, seed: int):
         )
     above = np.any([np.array(found[name]) > bound for name, bound in bounds.items()], axis=0)
     yield at_most("share of draws with any above", np.mean(above), config.failure / 10)
+    # sums of B or 2m signs: the chance that Hoeffding's inequality leaves at each bound, times the terms of the union
+    n, k, m, B = config.task.bits, config.task.size, config.neurons, config.samples
+    spread = {"delta": B, "alpha": 2 * B, "beta": 2 * B * k / n**2, "psi": 4 * B * k / n**2, "gamma": 2 * m / n**2}
+    terms = {"delta": 300 * n * B, "alpha": 300 * n * B, "beta": 300 * n * B, "psi": 300 * m * n * B, "gamma": 200 * n}
+    for name, size in spread.items():
+        chance = terms[name] * math.exp(-(bounds[name] ** 2) / size)
+        yield equal(f"chance that is left at the bound on {name}", chance, config.failure, 1e-9)
     # zeta's bound is that of psi, added up over 2m neurons; psi's has the union over neurons
     yield equal("bound on zeta / (2m times that on psi)", bounds["zeta"], 2 * config.neurons * bounds["psi"])
 

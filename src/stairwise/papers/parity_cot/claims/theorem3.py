@@ -58,7 +58,7 @@ def three_steps_of_descent(config: ThreeSteps, seed: int):
         tokens = []
         for part in range(config.blocks):
             t = step * config.blocks + part
-            key = jax.random.fold_in(jax.random.key(seed), t)
+            key = keys.at(keys.role_key(seed, "batches"), t)
             tokens.append(np.asarray(_draw(config, state.setting.problem, key)))
             state = tick(trial, state, key, jnp.int32(t))
         down = jax.tree.map(np.asarray, _dense_gradient(config.loss, n, E, h, np.concatenate(tokens), A, W))
@@ -109,10 +109,15 @@ def _dense_gradient(loss: str, n: int, E, h, tokens, A, W):
     of=(steps.moved, trajectory.descend),
     hypotheses=lemma26,
     cases=MANY,
-    seeds=2,
+    seeds=3,
+    optimise=True,
 )
 def three_steps_are_enough_for_all_inputs(config: Run, seed: int):
     run, n = trajectory.trajectory(config, seed), config.task.bits
+    for step, (gradient, rate) in enumerate(zip(run.gradients, run.rates, strict=True)):
+        moved = zip(gradient._fields, run.weights[step], run.weights[step + 1], gradient, strict=True)
+        for name, before, after, down in moved:
+            yield equal(f"{name} after step {step + 1}", after, before - float(rate) * down)
     outputs, labels = trajectory.outputs(run, 3, 2), run.batches[2].tokens[:, n + 1 :]
     yield true("the sign is right on every input, at every step of the chain", (outputs > 0) == (labels == 1))
     weights = trajectory.attention_on_atoms(run, 3, run.batches[2].tokens[:, :-1])
@@ -123,7 +128,7 @@ def three_steps_are_enough_for_all_inputs(config: Run, seed: int):
 
 
 @dataclass(frozen=True)
-class Sizes(Config):
+class GrowingInputs(Config):
     """Assumption 2 along a sweep of n."""
 
     power: float = option(5.0, "p of k = n / ln(n/delta)^p", low=4.0, high=5.0)
@@ -137,9 +142,9 @@ class Sizes(Config):
     says=r"Assumption 2 has $o(nk)$ parameters, $\sim nk\ln^{2.2-p}(n/\delta)$ at $k = n/\ln^p$, and $\tilde O(n)$"
     r" samples, $\sim n\ln^{20}$",
     of=(hyperparameters.literal,),
-    cases=(Sizes(), Sizes(4.0)),
+    cases=(GrowingInputs(), GrowingInputs(4.0)),
 )
-def parameters_and_samples(config: Sizes, seed: int):
+def parameters_and_samples(config: GrowingInputs, seed: int):
     logs, parameters, samples = [], [], []
     for digits in config.digits:
         found = hyperparameters.literal(10.0**digits, config.power, config.failure, 1.0)
@@ -271,7 +276,7 @@ def signs_are_not_bits(config: Run, seed: int):
 
 
 @dataclass(frozen=True)
-class FewBits(Run):
+class RoundedSteps(Run):
     """Three steps with weights rounded to p bits at the start and after each, then evaluated in p bits throughout."""
 
     task: Task = option(Task(8, 2), "the parity")
@@ -298,9 +303,9 @@ class FewBits(Run):
     says=r"weights rounded in training and all activations after it to $c\log_2 n$ bits, $c \le 3$, still learn"
     r" ($\Theta(\log n)$ in print)",
     of=(precision.rounded, precision.rounded_outputs, precision.few_bits),
-    cases=(FewBits(), FewBits(Task(6, 2)), FewBits(Task(10, 2))),
+    cases=(RoundedSteps(), RoundedSteps(Task(6, 2)), RoundedSteps(Task(10, 2))),
 )
-def few_bits_learn_parity(config: FewBits, seed: int):
+def few_bits_learn_parity(config: RoundedSteps, seed: int):
     sequences = all_sequences(config.task, seed)
     works = {}
     for bits in range(2, config.most + 1):
@@ -315,7 +320,7 @@ def few_bits_learn_parity(config: FewBits, seed: int):
     yield at_least("bits that are needed", math.inf if fewest is None else fewest, 3)
 
 
-def rounded_training(config: FewBits, seed: int, bits: int):
+def rounded_training(config: RoundedSteps, seed: int, bits: int):
     """The dense model after three steps on the batches of the exact run, its weights rounded before each use."""
     run = trajectory.trajectory(config, seed)
     signs = simplified.draw_signs(keys.role_key(seed, "embedding"), 2 * config.positions, config.width)

@@ -201,7 +201,8 @@ def lemma26(config: Run) -> dict[str, bool]:
     of=(certificate.certified_margin, certificate.ideal_outputs),
     hypotheses=lemma26,
     cases=MANY,
-    seeds=2,
+    seeds=3,
+    optimise=True,
 )
 def the_sign_is_right(config: Run, seed: int):
     run, eps = trajectory.trajectory(config, seed), config.scale
@@ -215,6 +216,22 @@ def the_sign_is_right(config: Run, seed: int):
     yield equal("smallest margin, certified and input by input", signed.min(), after.margin.min(), 1e-6)
     predicted = gradients.third_step(run.positive, float(run.rates[2])).output
     yield equal("increments", by_query(increments(run) / predicted[:, None, None]), 1.0, 0.1)
+    yield from certified_where_attention_is_spread(run, config.task.bits)
+
+
+def certified_where_attention_is_spread(run: trajectory.Trajectory, inputs: int):
+    """The certificate at scores so small that keys other than the secret one are seen."""
+    weak = run.tables[3]._replace(scores=run.tables[3].scores / 50)
+    spread = trajectory.view(run._replace(tables=(weak,)), 0)
+    h, seen = np.abs(gradients.output_weights(run.positive)), shaped(weak.seen)
+    moved = np.array(
+        [[h @ np.abs(seen - seen[:, j, b, None, None]).max(axis=(1, 2)) for b in (0, 1)] for j in run.secret]
+    )
+    expected = spread.ideal * SIGN - np.exp(spread.log_error)[..., None] * moved[:, None, :]
+    yield equal("certified margins at small scores", by_query(spread.margin), by_query(expected), 1e-9)
+    direct = trajectory.outputs(run._replace(tables=(weak,)), 0, 2)
+    signed = np.where(run.batches[2].tokens[:, inputs + 1 :] == 1, direct, -direct)
+    yield at_least("smallest margin at small scores, less what is certified", signed.min(), spread.margin.min())
 
 
 def by_query(values: np.ndarray) -> np.ndarray:
@@ -275,6 +292,7 @@ class Both(Run):
     of=(simplified.loss_of,),
     cases=Both(),
     seeds=3,
+    optimise=True,
 )
 def hinge_is_linear_while_outputs_are_small(config: Both, seed: int):
     hinge, linear = (trajectory.trajectory(as_run(config, loss=loss), seed) for loss in ("hinge", "linear"))

@@ -92,9 +92,8 @@ class Training(Config):
             f"attention={self.attention} must be at most test_examples={self.test_examples}",
         )
         require(
-            self.attention == 0 or self.model.mixer == parts.SOFTMAX,
-            f"attention={self.attention} must be 0 where model.mixer={self.model.mixer}: only softmax attention has"
-            " weights",
+            not self.watch or self.model.mixer == parts.SOFTMAX,
+            f"watch=True must be False where model.mixer={self.model.mixer}: only softmax attention has weights",
         )
         require(
             self.attention > 0 or not self.watch, f"attention={self.attention} must be at least 1 where watch is set"

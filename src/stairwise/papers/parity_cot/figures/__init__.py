@@ -3,13 +3,13 @@
 from stairwise.papers.parity_cot.figures import (
     attention,
     beyond,
-    common,
     complexity,
     grids,
-    language,
+    gsm8k,
     passes,
+    run_dots,
     theorem3,
     traces,
 )
 
-__all__ = ["attention", "beyond", "common", "complexity", "grids", "language", "passes", "theorem3", "traces"]
+__all__ = ["attention", "beyond", "complexity", "grids", "gsm8k", "passes", "run_dots", "theorem3", "traces"]

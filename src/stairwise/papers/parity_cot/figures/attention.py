@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, subplots, titled
-from stairwise.papers.parity_cot.figures.common import setting
+from stairwise.papers.parity_cot.figures.run_dots import setting
 from stairwise.papers.parity_cot.runs import final_heads, grouped, shape, where
 
 ACROSS = 3  # panels in a row

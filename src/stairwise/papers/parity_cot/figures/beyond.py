@@ -8,7 +8,7 @@ import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, colour, subplots
 from stairwise.measure.complexity import kaplan_meier
-from stairwise.papers.parity_cot.figures.common import (
+from stairwise.papers.parity_cot.figures.run_dots import (
     COT,
     NO_COT,
     chain_text,

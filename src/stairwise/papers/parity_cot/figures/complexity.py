@@ -9,7 +9,7 @@ import numpy as np
 from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.measure.fits import compare, slope_estimate
-from stairwise.papers.parity_cot.figures.common import (
+from stairwise.papers.parity_cot.figures.run_dots import (
     COT,
     NO_COT,
     chain_text,

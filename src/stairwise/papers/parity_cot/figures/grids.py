@@ -8,7 +8,7 @@ import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, subplots
 from stairwise.measure.complexity import kaplan_meier
-from stairwise.papers.parity_cot.figures.common import chain_text, pool_text, setting
+from stairwise.papers.parity_cot.figures.run_dots import chain_text, pool_text, setting
 from stairwise.papers.parity_cot.runs import best_of_rates, grouped, shape, where
 
 

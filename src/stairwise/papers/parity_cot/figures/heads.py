@@ -33,7 +33,7 @@ def heads_by_layer(
     chosen = list(layers or range(1, len(first) + 1))
     columns = min(ACROSS, len(chosen)) if len(chosen) != 4 else 4
     rows = -(-len(chosen) // columns)
-    size = (max(5.0, 1.7 * columns), 1.5 * rows + 0.5)
+    size = (max(5.0, 1.7 * columns), 1.8 * rows + 0.6)
     figure, panels = plt.subplots(rows, columns, figsize=size, sharey=True, squeeze=False)
     for panel, layer in zip(panels.flat, chosen, strict=False):
         _bars(panel, {label: np.sort(array[layer - 1]) for label, array in values.items()})

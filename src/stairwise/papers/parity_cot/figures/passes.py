@@ -6,7 +6,7 @@ from typing import Any
 from stairwise.lab.contract import plots
 from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.measure.complexity import log_rank
-from stairwise.papers.parity_cot.figures.common import (
+from stairwise.papers.parity_cot.figures.run_dots import (
     chain_text,
     pool_text,
     run_dots,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots, titled
-from stairwise.papers.parity_cot.figures.common import chain_text, pool_text, setting
+from stairwise.papers.parity_cot.figures.run_dots import chain_text, pool_text, setting
 from stairwise.papers.parity_cot.runs import final_heads, grouped, jump, per_head, trace, where
 
 

@@ -7,10 +7,9 @@ from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
-from stairwise.papers.parity_cot.presets.common import (
+from stairwise.papers.parity_cot.presets.arms import (
     AUTHORS,
     SMALL,
-    THREE_RATES,
     WIDE,
     chain,
     experiment,
@@ -54,14 +53,6 @@ PUZZLE = experiment(
             group=20,
             hours=0.05,
         ),
-        "paper": Preset(
-            replace(WIDE, task=PaddedTask(bits=30, size=2, padding=3), budget=2048 * 4883, decay=0.0),
-            crossed(ABLATIONS, sizes(2, 3), THREE_RATES),
-            seeds=5,
-            group=5,
-            hours=3.0,
-            note="the paper's budget of 1e7",
-        ),
     },
 )
 
@@ -86,13 +77,6 @@ STEPS = experiment(
             group=20,
             hours=0.03,
             note="n = 16, k = 8",
-        ),
-        "paper": Preset(
-            replace(WIDE, task=PaddedTask(bits=30, size=8, padding=8), budget=2048 * 4883),
-            BITS_A_STEP,
-            seeds=3,
-            hours=1.0,
-            note="not in the paper; at its width",
         ),
     },
 )
@@ -125,13 +109,6 @@ NOISE = experiment(
             seeds=20,
             group=20,
             hours=0.03,
-        ),
-        "paper": Preset(
-            replace(WIDE, task=PaddedTask(bits=30, size=4, padding=4), budget=2048 * 4883),
-            crossed(chain(True, 4, 2048 * 4883, 2048), sizes(4), NOISES),
-            seeds=3,
-            hours=0.5,
-            note="not in the paper; at its width",
         ),
     },
 )

@@ -8,7 +8,7 @@ from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
-from stairwise.papers.parity_cot.presets.common import (
+from stairwise.papers.parity_cot.presets.arms import (
     AUTHORS,
     SMALL,
     THREE_RATES,
@@ -93,7 +93,7 @@ SHALLOW = experiment(
             seeds=5,
             note="width 64, n = 16",
         ),
-        "gpu": Preset(WIDE, SHALLOW_ARMS, seeds=10, group=10, hours=0.1, note="without CoT 2e6 samples"),
+        "gpu": Preset(WIDE, SHALLOW_ARMS, seeds=20, group=20, hours=0.2, note="without CoT 2e6 samples"),
         "paper": Preset(
             replace(WIDE, budget=2048 * 4883),
             crossed(

@@ -6,13 +6,14 @@ from stairwise.lab.contract.arms import crossed
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.parity_cot import figures, train
 from stairwise.papers.parity_cot.config.training import Decoder, Training
-from stairwise.papers.parity_cot.presets.common import SMALL, WIDE, chain, sizes
+from stairwise.papers.parity_cot.presets.arms import SMALL, WIDE, chain, sizes
 
 KEPT = Experiment(
     id="kept",
     says="decoders trained with a chain of thought whose weights are stored, for `stairwise export` and `load_model`",
     Config=Training,
     program=train.training_kept,
+    opens_with="exact match",
     model=train.stored_model,
     figures=(
         Figure("fig-kept", "Entropy of every head and accuracy of the decoders that are kept", figures.traces.by_size),

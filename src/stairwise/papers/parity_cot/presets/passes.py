@@ -8,7 +8,7 @@ from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_cot import figures
 from stairwise.papers.parity_cot.config.task import PaddedTask
 from stairwise.papers.parity_cot.config.training import Decoder
-from stairwise.papers.parity_cot.presets.common import (
+from stairwise.papers.parity_cot.presets.arms import (
     AUTHORS,
     SMALL,
     THREE_RATES,
@@ -40,7 +40,7 @@ ATTENTION = experiment(
                 past=20,
                 budget=204_800,
                 look=2048,
-                points=2,
+                points=4,
             ),
             {
                 "1x1": {"model.heads": 1, "model.std": 0.02},

@@ -33,6 +33,7 @@ THREE_STEPS = Experiment(
     says="Theorem 3: three gradient steps on chains of thought find the secret and put all attention on it",
     Config=ThreeSteps,
     program=steps.three_steps,
+    opens_with="exact match",
     microscope=microscope.secret_found,
     precision=64,
     figures=(

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Integer, Shaped
 
 from stairwise.papers.parity_cot.theory.statistics import (
-    Batch,
+    BatchCounts,
     both_positive,
     gamma,
     mean_alpha,
@@ -35,7 +35,7 @@ def output_weights(positive: Signs) -> Float[np.ndarray, " neurons"]:
 # --- the first step ---------------------------------------------------------------------------------------------------
 
 
-def own_gradient(batch: Batch, positive: Signs, inputs: int) -> Neurons:
+def own_gradient(batch: BatchCounts, positive: Signs, inputs: int) -> Neurons:
     """Lemma 12: (h_r / B) sum_{i,b} 1(nu_{r,i,b} > 0) delta_{i,b} e_{i,b}."""
     h = output_weights(positive)
     found = np.zeros((len(positive), inputs + positive.shape[1], 2))
@@ -43,19 +43,19 @@ def own_gradient(batch: Batch, positive: Signs, inputs: int) -> Neurons:
     return found
 
 
-def seen_gradient(batch: Batch, positive: Signs) -> Neurons:
+def seen_gradient(batch: BatchCounts, positive: Signs) -> Neurons:
     """Lemma 14, exact: (h_r / B) sum_j sum_b1 e_{j,b1} sum_{i,b2} 1(nu_{r,i,b2} > 0) alpha_{i,j,b1,b2} / i."""
     return output_weights(positive)[:, None, None] * weigh(batch.alpha, positive) / batch.samples
 
 
-def seen_gradient_printed(batch: Batch, positive: Signs, secret: Secret) -> Neurons:
+def seen_gradient_printed(batch: BatchCounts, positive: Signs, secret: Secret) -> Neurons:
     """Lemma 14 as printed: the mean alpha-bar at j = S[i], and noise at all other j only."""
     mean = batch.samples * mean_alpha(batch.alpha.shape[1] - len(secret), secret)
     parts = weigh(mean, positive) + psi(batch, positive, secret)
     return output_weights(positive)[:, None, None] * parts / batch.samples
 
 
-def kappa(batch: Batch, positive: Signs, rate: float) -> Kappa:
+def kappa(batch: BatchCounts, positive: Signs, rate: float) -> Kappa:
     """Lemma 18, exact: kappa_{1,i,b} = eta0 / (4 B m^2) sum_r 1(nu_{r,i,b} > 0) sum ... alpha / i'."""
     k, positions = batch.alpha.shape[:2]
     m = len(positive) // 2
@@ -102,7 +102,7 @@ def kappa_leading_printed(inputs: int, secret: Secret, m: int, rate: float) -> K
     return np.einsum("qjcb->qbjc", mean) * rate / (8 * m * place(inputs, k)[:, None, None, None])
 
 
-def kappa_printed(batch: Batch, positive: Signs, secret: Secret, rate: float) -> Kappa:
+def kappa_printed(batch: BatchCounts, positive: Signs, secret: Secret, rate: float) -> Kappa:
     """Lemma 18 as printed: first term, gamma term, zeta term."""
     k, positions = batch.alpha.shape[:2]
     inputs, m = positions - k, len(positive) // 2

@@ -16,7 +16,7 @@ LARGEST = 1e60  # the largest ln n that is tried
 STEPS = 1000  # of the logarithmic grid of ln n
 
 
-class Sizes(NamedTuple):
+class Logarithms(NamedTuple):
     """Assumption 2 at ln n = x: L, and what is left of logarithms without their powers of n.
 
     log_k   ln(k / n)        log_B   ln(B / n)
@@ -38,16 +38,18 @@ class Sizes(NamedTuple):
         return math.log(factor / self.failure) + powers_of_n * self.x + k * self.log_k + B * self.log_B
 
 
-def sizes(x: float, power: float, failure: float, scale: float) -> Sizes:
+def sizes(x: float, power: float, failure: float, scale: float) -> Logarithms:
     L = x - math.log(failure)
-    return Sizes(x, L, power, failure, -power * math.log(L), math.log(SAMPLES / scale**2) + BATCH_POWER * math.log(L))
+    return Logarithms(
+        x, L, power, failure, -power * math.log(L), math.log(SAMPLES / scale**2) + BATCH_POWER * math.log(L)
+    )
 
 
 class Condition(NamedTuple):
     """One inequality: what it says, and ln(larger side / smaller side)."""
 
     says: str
-    gap: Callable[[Sizes, float], float]
+    gap: Callable[[Logarithms, float], float]
 
 
 def _below(value: float, limit: float) -> float:

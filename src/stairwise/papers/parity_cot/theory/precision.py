@@ -45,8 +45,9 @@ def rounded_outputs(
     atoms = 2 * np.arange(positions) + tokens.astype(np.int64)
     scores = rounded(model.E @ model.A @ model.E.T, bits)
     own = model.E @ model.own.T
-    found = np.zeros((samples, positions - first))
-    for q in range(first, positions):
+    queries = range(first, positions)
+    found = np.zeros((samples, len(queries)))
+    for q in queries:
         logits = scores[atoms[:, : q + 1], atoms[:, q, None]]
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         weights = rounded(weights / weights.sum(axis=1, keepdims=True), bits)

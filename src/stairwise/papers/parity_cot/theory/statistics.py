@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Integer, Shaped
 
 
-class Batch(NamedTuple):
+class BatchCounts(NamedTuple):
     """The counts of one batch."""
 
     delta: Float[np.ndarray, "queries 2"]
@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
 def batch_counts(
     tokens: Shaped[np.ndarray, "samples tokens"], queries: int, times: Float[np.ndarray, " samples"] | None = None
-) -> Batch:
+) -> BatchCounts:
     """delta and alpha of whole sequences (the last token is only a label), each of them counted `times` times."""
     samples, length = tokens.shape
     times = np.ones(samples) if times is None else times
@@ -37,7 +37,7 @@ def batch_counts(
         delta[q] = here.sum(axis=0)
         seen = shown[:, : first + q + 1].reshape(samples, -1)
         alpha[q, : first + q + 1] = (seen.T @ here).reshape(-1, 2, 2)
-    return Batch(delta, alpha, int(times.sum()))
+    return BatchCounts(delta, alpha, int(times.sum()))
 
 
 def mean_alpha(inputs: int, secret: Integer[np.ndarray, " queries"]) -> Float[np.ndarray, "queries positions 2 2"]:
@@ -64,7 +64,7 @@ def gamma(positive: Bool[np.ndarray, "neurons queries 2"], inputs: int) -> Float
     return (both_positive(positive) - (1 + same) * m / 2) / place(inputs, k)[:, None]
 
 
-def beta(batch: Batch, secret: Integer[np.ndarray, " queries"]) -> Float[np.ndarray, "positions 2"]:
+def beta(batch: BatchCounts, secret: Integer[np.ndarray, " queries"]) -> Float[np.ndarray, "positions 2"]:
     """sum over i with S[i] != j and over b2 of alpha / i."""
     noise = without_targets(batch.alpha, secret)
     inputs = noise.shape[1] - len(secret)
@@ -72,7 +72,7 @@ def beta(batch: Batch, secret: Integer[np.ndarray, " queries"]) -> Float[np.ndar
 
 
 def psi(
-    batch: Batch, positive: Bool[np.ndarray, "neurons queries 2"], secret: Integer[np.ndarray, " queries"]
+    batch: BatchCounts, positive: Bool[np.ndarray, "neurons queries 2"], secret: Integer[np.ndarray, " queries"]
 ) -> Float[np.ndarray, "neurons positions 2"]:
     """The same with the factor 1(nu_{r,i,b2} > 0), for each neuron; targets left out, as Table 1 has it."""
     return weigh(without_targets(batch.alpha, secret), positive)
@@ -126,7 +126,7 @@ def lemma7(inputs: int, size: int, m: int, samples: int, failure: float) -> dict
 
 
 def deviations(
-    batch: Batch, positive: Bool[np.ndarray, "neurons queries 2"], secret: Integer[np.ndarray, " queries"]
+    batch: BatchCounts, positive: Bool[np.ndarray, "neurons queries 2"], secret: Integer[np.ndarray, " queries"]
 ) -> dict[str, float]:
     """The left-hand sides: the largest of each over all indices, alpha's over the targets and over all keys."""
     inputs = batch.alpha.shape[1] - len(secret)

@@ -18,6 +18,7 @@ from stairwise.papers.parity_cot import certificate, simplified, steps
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.simplified import Coefficients, Tables
 from stairwise.papers.parity_cot.steps import STEPS, Setting
+from stairwise.train.draws import draws_of
 from stairwise.train.keys import at
 from stairwise.train.loop import RunningTrial
 
@@ -151,7 +152,7 @@ def trajectory(config: ThreeSteps, seed: int) -> Trajectory:
         drawn = [Drawn(tokens, np.ones(len(tokens))) for tokens in batches]
     else:
         tokens = all_sequences(setting)
-        random = np.random.default_rng([seed, 31, config.batch])
+        random = draws_of(seed, "batches", config.batch)
         share = np.full(len(tokens), 1 / len(tokens))
         drawn = [Drawn(tokens, random.multinomial(config.batch, share).astype(np.float64)) for _ in range(STEPS)]
     return descend(config.loss, setting, weights, np.asarray(rates), drawn)

@@ -9,6 +9,7 @@ for _part in (
     "tree",
     "links",
     "chain",
+    "samples",
     "hardness",
     "hiding",
     "queries",

@@ -15,6 +15,7 @@ from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, token
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 from stairwise.papers.parity_onestep.theory import links as theory
 from stairwise.tasks import decomposition
+from stairwise.train.draws import draws_of
 
 GENERIC = 4.0  # largest scale of random weights whose softmax does not underflow or saturate
 
@@ -34,7 +35,7 @@ class Weights(Config):
 
     def model(self, mask: str, seed: int):
         tree = tree_of(self.task, seed)
-        W = self.scale * np.random.default_rng(seed).standard_normal((tree.tokens, tree.nodes))
+        W = self.scale * draws_of(seed, "weights").standard_normal((tree.tokens, tree.nodes))
         return model.PositionalAttention(jnp.asarray(W), tree, link_of(self.link), mask)
 
 
@@ -49,7 +50,7 @@ GENERIC_WEIGHTS = {"generic weights (scale at most 4)": lambda config: config.sc
     of=(model.PositionalAttention.forced, model.PositionalAttention.scores, model.masked_softmax),
     hypotheses=GENERIC_WEIGHTS,
     cases=(Weights(Task(16, 8)), Weights(Task(12, 7), LinkFunction("cos"), 3.0)),
-    seeds=2,
+    seeds=3,
 )
 def samples_are_not_cross_referenced(config: Weights, seed: int):
     net = config.model("causal", seed)
@@ -67,7 +68,8 @@ def samples_are_not_cross_referenced(config: Weights, seed: int):
         made.append(weights @ P[:m, :n])
         yield equal(f"attention of token {m}", np.asarray(net.scores())[:m, m - d], weights)
     forced = np.asarray(jax.vmap(net.forced)(jnp.asarray(x)))
-    yield equal("z of every node and sample", forced, np.array(made).T)
+    # z is a mean of signs, so a small one keeps the rounding of its terms
+    yield equal("z of every node and sample", forced, np.array(made).T, scale=1.0)
 
 
 @LEDGER.exact(
@@ -75,6 +77,7 @@ def samples_are_not_cross_referenced(config: Weights, seed: int):
     statement=("Figure 3", "Section 3.3, mask"),
     says=r"node $m$ sees $j < m$ (causal) or $j \le d_{h[m]-1}$ (block); the gradient is 0 everywhere else",
     of=(decomposition.Tree.visible, decomposition.Tree.nodes_before),
+    free={"Tree.nodes_before": "no node of a tree with padding is as high as the number of nodes"},
     hypotheses=GENERIC_WEIGHTS,
     cases=(Weights(Task(16, 8)), Weights(Task(16, 7), scale=2.0)),
 )

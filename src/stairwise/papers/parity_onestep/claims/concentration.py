@@ -89,7 +89,7 @@ def interactions_concentrate(config: Interactions, seed: int):
     yield equal("Hoeffding's chance for (2d)^4 tuples", (2 * d) ** 4 * hoeffding, config.failure, 1e-9)
     yield vacuous_if(kappa >= 1, "kappa is above 1")
     largest = largest_by_transform if d <= BY_TRANSFORM else largest_by_pairs
-    found = [largest(masks, bits_of(config.task, n, seed + 1000 * r)) for r in range(config.repeats)]
+    found = [largest(masks, bits_of(config.task, n, seed, r)) for r in range(config.repeats)]
     yield at_most("share of data sets that exceed kappa", np.mean(np.array(found) > kappa), config.failure)
     yield row({"kappa": kappa, "mean of the largest": float(np.mean(found)), "largest of all": float(np.max(found))})
 
@@ -123,7 +123,7 @@ LEDGER.family(
 
 
 @dataclass(frozen=True)
-class Sizes(Config):
+class GrowingDimensions(Config):
     """Growing d at the paper's n and p."""
 
     bits: tuple[int, ...] = option((100, 200, 400, 600), "input bits d", low=2, high=650)
@@ -138,9 +138,9 @@ class Sizes(Config):
     statement=("Lemma 9, rate", "Lemma 9"),
     says=r"$\kappa = O(d^{-1-\epsilon/4})$ for $n = d^{2+\epsilon}$ and $p = \exp(-d^{\epsilon/2})$",
     of=(bounds.interaction,),
-    cases=Sizes(),
+    cases=GrowingDimensions(),
 )
-def kappa_falls_faster_than_the_signal_needs(config: Sizes, seed: int):
+def kappa_falls_faster_than_the_signal_needs(config: GrowingDimensions, seed: int):
     eps, bits = config.epsilon, sorted(set(config.bits))
     kappas = [bounds.interaction(round(d ** (2 + eps)), d, math.exp(-(d ** (eps / 2)))) for d in bits]
     yield slope("exponent of kappa", bits, kappas, -1 - eps / 4, side="at most")
@@ -192,7 +192,7 @@ def level_means_concentrate(config: Augmented, seed: int):
     by_level = np.array(bounds.level_means_exact(ends.tolist(), rows, each))
     largest = np.zeros((config.repeats, len(ends)))
     for repeat in range(config.repeats):
-        sums = np.cumsum(tokens_of(tree, bits_of(task, rows, seed + 1000 * repeat)), axis=1)
+        sums = np.cumsum(tokens_of(tree, bits_of(task, rows, seed, repeat)), axis=1)
         largest[repeat] = np.abs(sums[:, ends - 1]).max(axis=0) / ends
     yield at_most("share of draws above the bound", np.mean(np.any(largest > bound, axis=1)), config.failure)
     above = np.mean(np.any(largest > by_level, axis=1))
@@ -250,7 +250,7 @@ def level_zero_has_d_terms(config: Augmented, seed: int):
     task = config.task
     printed = bounds.level_zero_sum_printed(task.size, config.inputs, config.failure)
     sums = [
-        np.abs(bits_of(task, config.inputs, seed + r).sum(axis=1, dtype=np.int64)).max() for r in range(config.repeats)
+        np.abs(bits_of(task, config.inputs, seed, r).sum(axis=1, dtype=np.int64)).max() for r in range(config.repeats)
     ]
     yield at_most("share of draws whose sum exceeds it", np.mean(np.array(sums) > printed), config.failure)
     yield row({"largest sum": float(max(sums)), "printed bound": printed})

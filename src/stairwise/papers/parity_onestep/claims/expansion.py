@@ -18,6 +18,7 @@ from stairwise.papers.parity_onestep.config import LinkFunction, Task
 from stairwise.papers.parity_onestep.theory import census, expansion, population
 from stairwise.papers.parity_onestep.theory import links as theory
 from stairwise.tasks import parity
+from stairwise.train.draws import draws_of
 
 ROUNDING = 1e-11  # sums of up to 2^16 terms of both signs
 
@@ -119,6 +120,8 @@ def the_eighth_line_cancels(config: Lopsided, seed: int):
         moved.append(np.abs(terms.eight - formula).max() / max(bound, signal * ROUNDING))
         yield row({"V": law.visible, "largest mean over the signal": float(np.abs(formula).max() / signal)})
     yield at_most("movement over its bound", moved, 1.0)
+    four = [expansion.eight_fluctuation(0.3, curvature, 7) * 7 / 0.3 for curvature in (1.0, 2.0)]
+    yield equal("the bound over kappa/V at c = 1 and 2: two averages with c, two with c^2", four, [8.0, 24.0])
     if config.kappa == 1 and config.task.bits >= 64:
         yield at_least("the largest movement over its bound", max(moved), 0.5)
 
@@ -184,7 +187,7 @@ def the_tenth_line_is_bounded(config: Lopsided, seed: int):
 def rests_inside(tree, config: Lopsided) -> float:
     """The largest of (9) and (10) over inputs with |z| <= 1/2 at every node: that link is exactly quadratic there."""
     link, d = link_of(REQU), config.task.bits
-    x = tokens_of(tree, 1 - 2 * np.random.default_rng(0).integers(0, 2, (256, d), dtype=np.int8))
+    x = tokens_of(tree, 1 - 2 * draws_of(0, "inputs").integers(0, 2, (256, d), dtype=np.int8))
     means = np.stack([x[:, :visible].mean(axis=1) for visible in limits(tree, config.mask)])
     x = x[np.abs(means).max(axis=0) <= 0.5]
     found = (expansion.terms(x[:, :v], x[:, d + i], link) for i, v in enumerate(limits(tree, config.mask)))

@@ -14,6 +14,7 @@ from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import bits_of, link_of, tokens_of, tree_of
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 from stairwise.papers.parity_onestep.theory import links as theory
+from stairwise.train.draws import draws_of
 
 # --- the filter -------------------------------------------------------------------------------------------------------
 
@@ -52,8 +53,11 @@ def _gates():
 
 def filtered(config: Filtered, seed: int):
     """Levels up to t+1 are open at step t, and no others."""
-    gates = gates_by_step(config, seed)
-    steps, levels = gates.shape
+    gates, levels = gates_by_step(config, seed), tree_of(config.task, seed).levels
+    steps = len(gates)
+    yield true("there is a gate for every level", gates.shape[1] == levels)
+    if gates.shape[1] != levels:
+        return
     expected = np.arange(1, levels + 1)[None, :] <= np.arange(steps)[:, None] + 1
     for t, found in enumerate(gates):
         yield true(f"levels up to {t + 1} are open at t = {t}, and no others", found == expected[t])
@@ -73,7 +77,7 @@ def filtered(config: Filtered, seed: int):
         Filtered(eps0=1.01),
         Filtered(eps0=1.99, lam=16.0),
     ),
-    seeds=2,
+    seeds=3,
 )
 def the_filter_closes_all_levels_above_the_next(config: Filtered, seed: int):
     above, informative = drawn(config, seed)
@@ -133,7 +137,7 @@ class Rounding(Config):
     seeds=3,
 )
 def rounding_weights_is_rounding_updates(config: Rounding, seed: int):
-    random = np.random.default_rng(seed)
+    random = draws_of(seed, "weights and updates")
     W = np.floor(config.scale * random.standard_normal(config.entries))
     update = config.scale * random.standard_normal(config.entries)
     update = update[np.abs(update % 1 - 0.5) > 1e-6]

@@ -10,6 +10,7 @@ import numpy as np
 
 from stairwise.config import Config, option, require
 from stairwise.lab.contract.checks import at_most, equal, measured, row, true
+from stairwise.nn.taps import trace
 from stairwise.papers.parity_onestep import gradient, model
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
 from stairwise.papers.parity_onestep.claims.sizes import LARGEST_CUBE, bits_of, link_of, tokens_of, tree_of
@@ -17,6 +18,7 @@ from stairwise.papers.parity_onestep.config import LinkFunction, Task
 from stairwise.papers.parity_onestep.theory import bounds, expansion, population
 from stairwise.papers.parity_onestep.theory import links as theory
 from stairwise.tasks import parity
+from stairwise.train.draws import draws_of
 
 POLY4, COS, REQU = LinkFunction("poly4"), LinkFunction("cos"), LinkFunction("requ", 4.0)
 
@@ -65,7 +67,7 @@ class AnyWeights(Config):
 )
 def the_forced_gradient_is_bounded(config: AnyWeights, seed: int):
     task, link, tree = config.task, link_of(config.link), tree_of(config.task, seed)
-    random = np.random.default_rng(seed)
+    random = draws_of(seed, "weights and inputs")
     x = bits_of(task, config.samples, seed)
     x[:, 0], x[:, 1] = 1, -1  # both signs occur, as they do in almost every input
     x = tokens_of(tree, x)
@@ -148,11 +150,11 @@ class AtWeights(Config):
         AtWeights(Task(64, 32), LinkFunction("requ", 2.5), samples=16),
     ),
     search={"scale": (0.0, 4.0, "linear")},
-    seeds=2,
+    seeds=3,
 )
 def the_closed_form_gradient_equals_autodiff(config: AtWeights, seed: int):
     task, link, tree = config.task, link_of(config.link), tree_of(config.task, seed)
-    W = config.scale * np.random.default_rng(seed).standard_normal((tree.tokens, tree.nodes))
+    W = config.scale * draws_of(seed, "weights").standard_normal((tree.tokens, tree.nodes))
     x = tokens_of(tree, bits_of(task, config.samples, seed))
     found = _two_gradients()(W, x, tree, config.link, config.mask)
     shipped, autodiff, at_zero, loss, plain = (np.asarray(part) for part in found)
@@ -207,16 +209,19 @@ class Generated(Config):
     r" closed output 0 and have none",
     of=(gradient.generated, model.PositionalAttention.link_levels),
     cases=(Generated(), Generated(open=3), Generated(Task(20, 11), COS, open=4)),
-    seeds=2,
+    seeds=3,
 )
 def the_gradient_of_the_chain_equals_autodiff(config: Generated, seed: int):
     tree = tree_of(config.task, seed)
-    W = config.scale * np.random.default_rng(seed).standard_normal((tree.tokens, tree.nodes))
+    W = config.scale * draws_of(seed, "weights").standard_normal((tree.tokens, tree.nodes))
     x = tokens_of(tree, bits_of(config.task, config.samples, seed))
     is_open = np.arange(tree.levels) < config.open
     found = _chain_gradients()(W, x, is_open, tree, config.link)
     shipped, loss, autodiff, plain, free, expected = (np.asarray(part) for part in found)
     yield equal("the chain with every level open", free, expected)
+    net = model.PositionalAttention(jnp.asarray(W), tree, link_of(config.link), "block")
+    read, _ = trace(net.link_levels, jnp.asarray(x[0, : tree.slots], dtype=W.dtype))  # level by level, not by a scan
+    yield equal("the chain of one sample while its values are read", read[1], expected[0], scale=1.0)
     yield equal("the gradient of training", shipped, autodiff)
     yield equal("the loss", loss, plain)
     closed = np.asarray(tree.height) > config.open

@@ -18,7 +18,7 @@ LARGEST_EXTREMAL = 2**22  # inputs times parities for which the extremal model i
 
 
 @dataclass(frozen=True)
-class Class(Config):
+class HiddenParities(Config):
     """All parities of k out of d bits, and a tanh net whose gradient they ask for."""
 
     task: Task = option(Task(10, 5), "the class of parities (a named secret does not matter)")
@@ -56,7 +56,7 @@ SEVERAL = {"|P| > 1": lambda config: config.task.size < config.task.bits}
 # --- the variance over targets ----------------------------------------------------------------------------------------
 
 
-def variances(config: Class, seed: int):
+def variances(config: HiddenParities, seed: int):
     """(name, variance by the transform, variance target by target, E||grad f||^2, sup ||grad f||^2) of two models."""
     cls, (net, theta) = config.parities(seed), config.net(seed)
     targets = hiding.values(cls, cls.codes)
@@ -78,11 +78,11 @@ def variances(config: Class, seed: int):
     r" $\mathbb{E}\|\nabla f\|^2/|H|$; $\sum_p \theta_p p$ has $1 - 1/|P|$ of it",
     of=(bounds.orthogonal_variance, spectrum.variance, spectrum.coefficients),
     hypotheses=ON_THE_CUBE | SEVERAL,
-    cases=(Class(Task(8, 4)), Class(Task(10, 5)), Class(Task(10, 3), scale=3.0)),
+    cases=(HiddenParities(Task(8, 4)), HiddenParities(Task(10, 5)), HiddenParities(Task(10, 3), scale=3.0)),
     search={"scale": (0.1, 10.0, "log")},
     seeds=3,
 )
-def gradients_hardly_depend_on_the_target(config: Class, seed: int):
+def gradients_hardly_depend_on_the_target(config: HiddenParities, seed: int):
     parities = math.comb(config.task.bits, config.task.size)
     variance = bound = math.nan
     for name, variance, one_by_one, mean, _ in variances(config, seed):
@@ -102,9 +102,9 @@ def gradients_hardly_depend_on_the_target(config: Class, seed: int):
     hypotheses=ON_THE_CUBE | SEVERAL,
     certificate="certificates/prop3.py",
     corrected="prop3",
-    cases=Class(Task(8, 4)),
+    cases=HiddenParities(Task(8, 4)),
 )
-def without_the_half_the_variance_is_four_times_larger(config: Class, seed: int):
+def without_the_half_the_variance_is_four_times_larger(config: HiddenParities, seed: int):
     parities = math.comb(config.task.bits, config.task.size)
     for name, variance, _, mean, _ in variances(config, seed):
         # the gradient of (h-f)^2 is twice that of (1/2)(h-f)^2
@@ -115,10 +115,10 @@ def without_the_half_the_variance_is_four_times_larger(config: Class, seed: int)
 SAMPLED = {"n > 4d": lambda config: (config.samples or 2**config.task.bits) > 4 * config.task.bits}
 # 4 d |P|^2 samples are where 1/|P| takes over from sqrt(4d/n)
 DATA_SETS = (
-    Class(Task(6, 3), samples=9600),
-    Class(Task(8, 4), samples=156_800),
-    Class(Task(10, 5), samples=1000),
-    Class(Task(10, 4), samples=100),
+    HiddenParities(Task(6, 3), samples=9600),
+    HiddenParities(Task(8, 4), samples=156_800),
+    HiddenParities(Task(10, 5), samples=1000),
+    HiddenParities(Task(10, 4), samples=100),
 )
 
 
@@ -127,12 +127,12 @@ DATA_SETS = (
     statement=("Theorem 2, gradient variance", "Appendix A"),
     says=r"on $n$ samples the variance of the gradient over $P$ is at most"
     r" $2\max(1/|P|, \sqrt{4d/n})\sup\|\nabla f\|^2$",
-    of=(bounds.gradient_variance, bounds.overlap),
+    of=(bounds.gradient_variance,),
     hypotheses=SAMPLED,
     cases=DATA_SETS,
     seeds=3,
 )
-def sampled_gradients_hardly_depend_on_the_target(config: Class, seed: int):
+def sampled_gradients_hardly_depend_on_the_target(config: HiddenParities, seed: int):
     task, parities = config.task, math.comb(config.task.bits, config.task.size)
     n = config.samples or 2**task.bits
     for name, variance, one_by_one, mean, largest in variances(config, seed):
@@ -149,12 +149,12 @@ def sampled_gradients_hardly_depend_on_the_target(config: Class, seed: int):
     statement=("Theorem 2, Gram matrix", "Appendix A"),
     says=r"no two parities overlap by more than $\delta = \sqrt{4d/n}$ on $n$ samples;"
     r" $\lambda_{\max}(G_P) \le 1 + (|P|-1)\max|\langle p, p'\rangle_n| \le 2\max(1, |P|\delta)$",
-    of=(bounds.overlap, bounds.gram_eigenvalue, bounds.gershgorin, spectrum.largest_overlap),
+    of=(bounds.gram_eigenvalue, bounds.gershgorin, spectrum.largest_overlap),
     hypotheses=SAMPLED,
     cases=DATA_SETS,
     seeds=3,
 )
-def sampled_parities_are_nearly_orthogonal(config: Class, seed: int):
+def sampled_parities_are_nearly_orthogonal(config: HiddenParities, seed: int):
     task, cls = config.task, config.parities(seed)
     n, parities = config.samples or len(cls.x), len(cls.codes)
     overlap, eigenvalue = (
@@ -168,7 +168,13 @@ def sampled_parities_are_nearly_orthogonal(config: Class, seed: int):
     yield equal("largest eigenvalue against the matrix", eigenvalue, found[-1], 1e-9)
     yield at_most("largest overlap", overlap, bounds.overlap(task.bits, n))
     yield at_most("largest eigenvalue", eigenvalue, bounds.gram_eigenvalue(task.bits, n, parities))
-    yield at_most("largest eigenvalue against Gershgorin", eigenvalue, bounds.gershgorin(parities, overlap))
+    yield at_most(
+        "largest eigenvalue against Gershgorin", eigenvalue, bounds.gershgorin(parities, overlap), rounding=1e-12
+    )
+    circle = bounds.gershgorin(parities, bounds.overlap(task.bits, n))
+    last = bounds.gram_eigenvalue(task.bits, n, parities)
+    yield at_most("Gershgorin's circle at delta against 2 max(1, |P| delta)", circle, last)
+    yield at_most("2 max(1, |P| delta) over that circle", last / circle, 2.0)
     one = np.ones((parities, parities))  # all samples alike: every overlap is 1, and the circle is reached
     yield equal("eigenvalue where all overlaps are 1", np.linalg.eigvalsh(one)[-1], bounds.gershgorin(parities, 1.0))
     f = vectors[:, -1] @ targets  # the frame inequality is attained by the top eigenvector
@@ -213,7 +219,7 @@ def overlaps_are_rarely_large(config: Overlaps, seed: int):
 
 
 @dataclass(frozen=True)
-class Growing(Config):
+class GrowingSamples(Config):
     """Data sets of growing size."""
 
     task: Task = option(Task(10, 5), "the class of parities (a named secret does not matter)")
@@ -229,10 +235,10 @@ class Growing(Config):
     statement=("Section 3.1, correlation", "Theorem 2, typical overlap"),
     says=r"the empirical correlation of two random parities is $\Theta(n^{-1/2})$: its root mean square is $n^{-1/2}$",
     of=(bounds.typical_overlap,),
-    cases=Growing(),
+    cases=GrowingSamples(),
     seeds=3,
 )
-def parities_correlate_by_the_square_root(config: Growing, seed: int):
+def parities_correlate_by_the_square_root(config: GrowingSamples, seed: int):
     codes = spectrum.subset_codes(config.task.bits, config.task.size)
     differences = np.unique(codes[:, None] ^ codes)[1:]
     found = []
@@ -327,6 +333,11 @@ def the_mean_parity_is_small(config: MeanParity, seed: int):
     yield equal("largest |E_p p| on the event", tail.largest, float(max(abs(means[m]) for m in near)), scale=1e-300)
     yield equal("chance of the event", tail.chance, float(sum(weights[m] for m in near)))
     yield at_least("chance of the event against Chernoff", tail.chance, tail.chance_bound)
+    width = min(0.25, few / (2 * d))  # Pr(|m - d/2| > width d/2) <= 2 e^{-width^2 (d/2)/3}
+    yield equal("Chernoff's bound", tail.chance_bound, 1 - 2 * math.exp(-(width**2) * (d / 2) / 3), scale=1.0)
+    every_term = mean_parity.chain_of_bounds(d, few).binomials
+    one_term = mean_parity.chain_of_bounds(d, few, terms=1).binomials
+    yield equal("terms of the sum over j", every_term / one_term, few // 2 + 1, 1e-9)
     lines = chain._asdict()
     yield equal("the first line of the proof", lines["exact"], tail.largest / 2, scale=1e-300)
     for (name, value), (following, bound) in zip(list(lines.items())[:-1], list(lines.items())[1:], strict=True):
@@ -340,7 +351,7 @@ def the_mean_parity_is_small(config: MeanParity, seed: int):
 
 
 @dataclass(frozen=True)
-class Sweep(Config):
+class GrowingShare(Config):
     """The same share k/d at growing d."""
 
     bits: tuple[int, ...] = option((16, 32, 64, 128, 256), "input bits d", low=4, high=512)
@@ -363,9 +374,9 @@ class Sweep(Config):
     r" $(d/k)^k \le \binom{d}{k} \le (ed/k)^k$",
     of=(mean_parity.mean, bounds.class_size),
     hypotheses={"k/d is at most 7/8": lambda config: config.share <= 7 / 8},
-    cases=(Sweep(), Sweep(share=0.25)),
+    cases=(GrowingShare(), GrowingShare(share=0.25)),
 )
-def the_mean_parity_falls_exponentially(config: Sweep, seed: int):
+def the_mean_parity_falls_exponentially(config: GrowingShare, seed: int):
     sizes, largest, logs = config.sizes(), [], []
     for d, k in sizes:
         event = mean_parity.event(d, min(k, d - k))
@@ -376,7 +387,9 @@ def the_mean_parity_falls_exponentially(config: Sweep, seed: int):
         yield equal(f"the two bounds are a factor e^k apart, d = {d}", np.subtract(*bounds.class_size(d, k)), -k)
     bits = [d for d, _ in sizes]
     entropy = -sum(p * math.log(p) for p in (config.share, 1 - config.share) if p)
-    yield slope("exponent of ln |P| in d", bits, logs, 1.0)
+    # Stirling: |P| is e^{d H(k/d)} over sqrt(2 pi k (d-k)/d), which matters at small d
+    roots = [math.log(2 * math.pi * k * (d - k) / d) / 2 for d, k in sizes]
+    yield slope("exponent of ln |P| in d", bits, np.add(logs, roots), 1.0)
     yield at_most("ln |P| / d against the entropy of k/d", logs[-1] / bits[-1], entropy)
     yield at_least("ln |P| / d against 9/10 of it", logs[-1] / bits[-1], 0.9 * entropy)
     # at most that of the proof's last line, ln(d/k) k/(4d) per bit
@@ -393,9 +406,9 @@ def the_mean_parity_falls_exponentially(config: Sweep, seed: int):
     of=(mean_parity.mean_magnitude,),
     certificate="certificates/lem8.py",
     corrected="lem8",
-    cases=Sweep(share=1.0),
+    cases=GrowingShare(share=1.0),
 )
-def all_bits_together_have_no_small_mean(config: Sweep, seed: int):
+def all_bits_together_have_no_small_mean(config: GrowingShare, seed: int):
     magnitudes = [float(mean_parity.mean_magnitude(d, k)) for d, k in config.sizes()]
     bits = [d for d, _ in config.sizes()]
     yield slope("rate of E_x|E_p p| in d", bits, magnitudes, -1e-3, side="at most", law="exponential", within=0.0)

@@ -18,6 +18,7 @@ from stairwise.lab.contract.checks import (
     hypothesis,
     note,
     row,
+    skip_if,
     slope,
     true,
     vacuous_if,
@@ -28,6 +29,7 @@ from stairwise.papers.parity_onestep.claims.sizes import bits_of, class_fits, of
 from stairwise.papers.parity_onestep.config import Task
 from stairwise.papers.parity_onestep.theory import bounds, hiding, mean_parity, spectrum
 from stairwise.tasks import parity
+from stairwise.train.draws import draws_of
 
 RUNS = 2  # parities of Q (and outside) that are run against the oracle step by step
 
@@ -61,10 +63,11 @@ CASES = (
     dataclasses.replace(SMALL, samples=2000, accuracy=1.0),
 )
 OF_ORDER_D = {"k and d-k of order d": lambda config: of_order_d(config.task)}
+FOUR_SIZES = {"d >= 12: four sizes from 6 on": lambda config: config.task.bits >= 12}
 POPULATION = {"the population loss (samples = 0)": lambda config: config.samples == 0}
 
 
-class Found(NamedTuple):
+class FoundRun(NamedTuple):
     """The p-free run, its epsilon, the set Q, and the predictor at its end on the whole cube."""
 
     cls: Any
@@ -83,13 +86,13 @@ class Found(NamedTuple):
         return hiding.values(self.cls, self.cls.codes[self.hidden]).mean(axis=0)
 
 
-def hidden_run(config: HiddenDescent, seed: int, epsilon: float = 0.0) -> Found:
+def hidden_run(config: HiddenDescent, seed: int, epsilon: float = 0.0) -> FoundRun:
     """The run, and what an oracle of the config's accuracy (or of error epsilon) hides on it."""
     cls, run, predictor = _run(dataclasses.replace(config, accuracy=0.0), seed)
     largest = float(run.variances.max())
     if not epsilon:
         epsilon = config.accuracy * math.sqrt(largest) if config.accuracy else largest ** (1 / 3)
-    return Found(cls, run, epsilon, run.hidden_from(epsilon), predictor)
+    return FoundRun(cls, run, epsilon, run.hidden_from(epsilon), predictor)
 
 
 @lru_cache(maxsize=8)
@@ -108,7 +111,7 @@ def _run(config: HiddenDescent, seed: int):
     return cls, run, net.outputs(run.thetas[-1], x)
 
 
-def losses_of(found: Found, f: np.ndarray) -> np.ndarray:
+def losses_of(found: FoundRun, f: np.ndarray) -> np.ndarray:
     """E_x(p-f)^2 over the whole cube, for every p."""
     return 1 - 2 * hiding.correlations(found.cls, f) + np.mean(f**2)
 
@@ -123,7 +126,7 @@ def losses_of(found: Found, f: np.ndarray) -> np.ndarray:
     r" $\Pr(Q) \ge 1 - T\,\mathrm{Var}/\varepsilon^2$, and all $p \in Q$ see one run, bit for bit",
     of=(oracles.hiding, bounds.revealed_chance),
     cases=CASES,
-    seeds=2,
+    seeds=3,
 )
 def the_oracle_hides_the_parity(config: HiddenDescent, seed: int):
     found = hidden_run(config, seed)
@@ -153,7 +156,7 @@ class OwnRun(NamedTuple):
     largest_error: float
 
 
-def run_of(config: HiddenDescent, found: Found, index: int) -> OwnRun:
+def run_of(config: HiddenDescent, found: FoundRun, index: int) -> OwnRun:
     errors = []
 
     def ask(gradient, mean):
@@ -271,7 +274,7 @@ def hidden_parities_cost_a_large_error(config: HiddenDescent, seed: int):
     says=r"after $T$ queries the loss is at least $1 - \frac{4T}{\varepsilon^2}\max(1/|P|,"
     r" \sqrt{4d/n})\sup\|\nabla f\|^2"
     r" - 2\mathbb{E}_x|\mathbb{E}_p p|$, where what is subtracted first is at most 1",
-    of=(bounds.loss_after, bounds.gradient_variance),
+    of=(bounds.loss_after,),
     hypotheses=OF_ORDER_D,
     cases=(SMALL, dataclasses.replace(SMALL, queries=5, samples=2000)),
     seeds=3,
@@ -301,17 +304,19 @@ def the_loss_is_that_of_equation_5(config: HiddenDescent, seed: int):
     r" the parities,"
     r" and the loss is $1 - e^{-\Omega(d)}$",
     of=(bounds.hidden_loss_exact, bounds.orthogonal_variance, bounds.revealed_chance),
-    hypotheses=POPULATION | OF_ORDER_D,
-    cases=HiddenDescent(Task(12, 6), queries=3),
-    seeds=2,
+    hypotheses=POPULATION | OF_ORDER_D | FOUR_SIZES,
+    cases=(HiddenDescent(Task(12, 6), queries=3), HiddenDescent(Task(12, 2), width=1, learning_rate=0.01, queries=1)),
+    seeds=3,
 )
 def the_loss_approaches_one_exponentially(config: HiddenDescent, seed: int):
-    sizes, errors, revealed, lacking = [], [], [], []
-    for d in range(6, config.task.bits + 1, 2):
-        smaller, parities = dataclasses.replace(config, task=Task(d, d // 2)), math.comb(d, d // 2)
-        variance = bounds.orthogonal_variance(float(_run(smaller, seed)[1].bounds[:, 0].max()), parities)
+    sizes, errors, revealed, lacking = list(range(6, config.task.bits + 1, 2)), [], [], []
+    yield skip_if(len(sizes) < 3, "a rate needs three sizes")
+    runs = [dataclasses.replace(config, task=Task(d, d // 2)) for d in sizes]
+    largest = max(float(_run(smaller, seed)[1].bounds[:, 0].max()) for smaller in runs)  # one bound on all gradients
+    for d, smaller in zip(sizes, runs, strict=True):
+        parities = math.comb(d, d // 2)
+        variance = bounds.orthogonal_variance(largest, parities)
         found = hidden_run(smaller, seed, variance ** (1 / 3))
-        sizes.append(d)
         errors.append(found.epsilon)
         revealed.append(bounds.revealed_chance(config.queries, variance, found.epsilon))
         least = float(np.sum(losses_of(found, found.best())[found.hidden]) / parities)
@@ -328,13 +333,13 @@ def the_loss_approaches_one_exponentially(config: HiddenDescent, seed: int):
     "thm1",
     aliases=("thm1-printed",),
     statement=("Theorem 1", "Wies et al., Theorem 4"),
-    says=r"through an oracle of error $e^{-d/3}$ an estimator $\hat p \in P$ (the authors' qualification) errs"
-    r" with chance exactly"
-    r" $\frac{1}{2}$ for all but $e^{-d/3}$ of the parities",
+    says=r"through an oracle of error $e^{-d/3}$ any $\hat p \in P$ (the authors' qualification) errs with chance"
+    r" $\frac{1}{2}$ for all $p$ but $\hat p$ and a share of $\sum_t\mathrm{Var}_t/\varepsilon^2$ (Chebyshev); the"
+    r" share is printed as $O(e^{-d/3})$, with a constant that one size cannot judge",
     of=(oracles.hiding, hiding.correlations),
     hypotheses=POPULATION | OF_ORDER_D,
     cases=HiddenDescent(queries=20),
-    seeds=2,
+    seeds=3,
 )
 def hidden_parities_are_answered_by_chance(config: HiddenDescent, seed: int):
     epsilon = math.exp(-config.task.bits / 3)
@@ -356,7 +361,9 @@ def hidden_parities_are_answered_by_chance(config: HiddenDescent, seed: int):
         )
         yield at_most("error of the oracle's answers over e^(-d/3)", own.largest_error / epsilon, 1.0)
     failed = float(np.mean(~found.hidden | (errors < 0.5 - 1e-9)))
-    yield at_most("share of P that may be answered better than by chance", failed, math.exp(-config.task.bits / 3))
+    told_apart = float(np.sum(found.run.variances)) / epsilon**2
+    yield vacuous_if(told_apart >= 1, "the queries may tell all parities apart")
+    yield at_most("share of P that may be answered better than by chance", failed, told_apart + 1 / parities)
     yield row({"Pr(Q)": found.share, "|P|": parities, "1/2 - e^-d": 0.5 - math.exp(-config.task.bits)})
 
 
@@ -388,7 +395,7 @@ def few_parities_are_cheap(config: Combined, seed: int):
     d, k, several = config.task.bits, config.task.size, config.parities
     cls = hiding.parity_class(parity.cube(d).astype(np.float64), k, spectrum.uniform_density(d))
     total = len(cls.codes)
-    chosen = np.random.default_rng(seed).permutation(total)[:several]
+    chosen = draws_of(seed, "parities").permutation(total)[:several]
     targets = hiding.values(cls, cls.codes)
     f = targets[chosen].mean(axis=0)
     losses = np.mean((targets - f) ** 2, axis=1)

@@ -12,6 +12,7 @@ from stairwise.papers.parity_onestep import links
 from stairwise.papers.parity_onestep.config import LinkFunction, Task
 from stairwise.papers.parity_onestep.theory import census
 from stairwise.tasks import decomposition
+from stairwise.train.draws import draws_of
 
 LARGEST_CUBE = 16  # bits of a cube that is kept in float64 with all its tokens
 LARGEST_CLASS = 20_000  # parities whose gradients are all kept
@@ -76,6 +77,11 @@ def complete_tree(task: Task) -> bool:
     return not task.size & (task.size - 1) and task.tree == "balanced"
 
 
+def bend(link: LinkFunction) -> float:
+    """How far from 0 the link is quadratic: (K-2)/K for straight lines of slope K; smooth links bend everywhere."""
+    return (link.slope - 2) / link.slope if link.name == "requ" else 1.0
+
+
 def of_order_d(task: Task) -> bool:
     """Theorem 2 needs k and d-k of order d; at one size only the extremes can be told apart."""
     return 8 * min(task.size, task.bits - task.size) >= task.bits
@@ -86,7 +92,7 @@ def of_order_d(task: Task) -> bool:
 
 def secret_of(task: Task, seed: int) -> tuple[int, ...]:
     """The secret positions: the given ones, or a draw."""
-    drawn = np.random.default_rng([seed, task.bits, task.size]).permutation(task.bits)[: task.size]
+    drawn = draws_of(seed, "secret", task.bits, task.size).permutation(task.bits)[: task.size]
     return task.secret or tuple(sorted(drawn.tolist()))
 
 
@@ -106,9 +112,9 @@ def link_of(config: LinkFunction):
     return links.make_link(config.name, config.slope)
 
 
-def bits_of(task: Task, samples: int, seed: int) -> np.ndarray:
-    """Uniform +-1 inputs (samples, d)."""
-    return 1 - 2 * np.random.default_rng(seed).integers(0, 2, (samples, task.bits), dtype=np.int8)
+def bits_of(task: Task, samples: int, seed: int, draw: int = 0, role: str = "inputs") -> np.ndarray:
+    """Uniform +-1 inputs (samples, d); `draw` numbers independent sets of them."""
+    return 1 - 2 * draws_of(seed, role, draw).integers(0, 2, (samples, task.bits), dtype=np.int8)
 
 
 def tokens_of(tree, x: np.ndarray) -> np.ndarray:

@@ -1,5 +1,5 @@
 """The figures, drawn from stored records."""
 
-from stairwise.papers.parity_onestep.figures import chain, common, hardness, learning, onestep, phase, sweeps
+from stairwise.papers.parity_onestep.figures import chain, hardness, learning, onestep, phase, seed_dots, sweeps
 
-__all__ = ["chain", "common", "hardness", "learning", "onestep", "phase", "sweeps"]
+__all__ = ["chain", "hardness", "learning", "onestep", "phase", "seed_dots", "sweeps"]

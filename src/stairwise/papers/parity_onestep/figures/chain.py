@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots
-from stairwise.papers.parity_onestep.figures.common import FLOOR, by_step, count, sizes
+from stairwise.papers.parity_onestep.figures.seed_dots import FLOOR, by_step, count, sizes
 from stairwise.papers.parity_onestep.runs import gates_text, levels_of, solved_at
 
 LOWEST = 1e-13  # losses below this are drawn here

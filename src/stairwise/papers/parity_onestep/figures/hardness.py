@@ -11,7 +11,7 @@ from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, sub
 def oracle(records: Sequence[Any]):
     """Variance of the gradient over all parities; share hidden by an oracle of error eps; loss on what is hidden."""
     arms = grouped(records, lambda record: "all inputs" if record.config.samples == 0 else f"n={record.config.samples}")
-    figure, (left, middle, right) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.6))
+    figure, (left, middle, right) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.9))
     for number, (arm, chosen) in enumerate(arms.items()):
         all_seeds(left, [record.series("variance") for record in chosen], arm, colour(number), "-")
         for place, record in enumerate(chosen):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots, titled
-from stairwise.papers.parity_onestep.figures.common import by_step, sizes
+from stairwise.papers.parity_onestep.figures.seed_dots import by_step, sizes
 
 LOSSES = ("CoT loss", "prediction loss")
 

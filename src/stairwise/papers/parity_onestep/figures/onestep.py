@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
-from stairwise.papers.parity_onestep.figures.common import count, sizes
+from stairwise.papers.parity_onestep.figures.seed_dots import count, sizes
 
 LARGEST_MAP = 100  # columns of W that a heat map can show with its tree
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
 from stairwise.papers.parity_onestep.boundary import curve
-from stairwise.papers.parity_onestep.figures.common import FLOOR, count, dots, finals, sizes
+from stairwise.papers.parity_onestep.figures.seed_dots import FLOOR, count, dots, finals, sizes
 
 CURVATURE = 4.0  # c of the link poly4
 ERRORS = (("nodes sup", "largest over all nodes", "o"), ("root sup", "root", "s"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_onestep import figures
 from stairwise.papers.parity_onestep.config import FILTER, INTEGER, Descent, Rate, Task
-from stairwise.papers.parity_onestep.presets.common import TREE, descent
+from stairwise.papers.parity_onestep.presets.descents import TREE, descent
 
 # lam is chosen so that the child weights of all levels (11.0, 8.8, 8.0) lie away from half-integers
 ROUNDED = Descent(
@@ -116,14 +116,6 @@ ABLATION = descent(
     {
         "quick": Preset(ROUNDED, ablations("integers", {}) | ablations("saturating", SATURATING), seeds=3),
         "gpu": Preset(ROUNDED, ablations("integers", {}) | ablations("saturating", SATURATING), seeds=20, group=60),
-        "paper": Preset(
-            replace(ROUNDED, task=Task(64, 16), samples=4_000_000, steps=5, rate=Rate(lam=10.9)),
-            ablations("integers", {}),
-            seeds=20,
-            group=60,
-            hours=0.2,
-            note="the paper has no ablation; the same at twice the size",
-        ),
     },
 )
 
@@ -152,14 +144,6 @@ REGIMES = descent(
     {
         "quick": Preset(replace(ROUNDED, samples=2**19, steps=6), REGIME_ARMS, seeds=3),
         "gpu": Preset(replace(ROUNDED, samples=2**20, steps=12), REGIME_ARMS, seeds=16, group=16),
-        "paper": Preset(
-            replace(ROUNDED, task=Task(64, 16), samples=4_000_000, steps=12, rate=Rate(lam=10.9)),
-            REGIME_ARMS,
-            seeds=8,
-            group=8,
-            hours=0.2,
-            note="twice the size",
-        ),
     },
     microscope=TREE,
 )
@@ -194,14 +178,6 @@ ADAM = descent(
     {
         "quick": Preset(SMALL_STEPS, ADAM_ARMS, seeds=3),
         "gpu": Preset(replace(SMALL_STEPS, steps=2000, measure_every=100), ADAM_ARMS, seeds=16, group=32),
-        "paper": Preset(
-            replace(SMALL_STEPS, task=Task(128, 64), samples=4096, block=4096, steps=2000, measure_every=100),
-            ADAM_ARMS,
-            seeds=8,
-            group=16,
-            hours=0.1,
-            note="not in the paper; a larger parity",
-        ),
     },
     microscope=TREE,
 )

@@ -11,6 +11,8 @@ ORACLE = Experiment(
     Config=Hardness,
     program=hardness.hidden_descent,
     study=True,
+    counts="queries",
+    opens_with="variance",
     precision=64,
     figures=(
         Figure(
@@ -22,8 +24,5 @@ ORACLE = Experiment(
     presets={
         "quick": Preset(Hardness(), SAMPLE_SIZES, seeds=3),
         "gpu": Preset(Hardness(queries=200), SAMPLE_SIZES, seeds=10, note="runs on the host"),
-        "paper": Preset(
-            Hardness(bits=14, size=7, queries=200), SAMPLE_SIZES, seeds=3, hours=0.2, note="3432 parities; on the host"
-        ),
     },
 )

@@ -3,7 +3,7 @@
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset
 from stairwise.papers.parity_onestep import figures, learning
 from stairwise.papers.parity_onestep.config import Learning, Task
-from stairwise.papers.parity_onestep.presets.common import TREE
+from stairwise.papers.parity_onestep.presets.descents import TREE
 
 METHODS = {
     "direct": "direct",
@@ -35,6 +35,7 @@ LEARNING = Experiment(
     says="Section 4 of the ICLR version: which supervision learns k = 8, 16, 32 of 64 bits in 350 epochs",
     Config=Learning,
     program=learning.training,
+    opens_with="prediction loss",
     model=learning.stored_model,
     microscope=TREE,
     figures=(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from stairwise.lab.contract.experiment import Figure, Preset
 from stairwise.papers.parity_onestep import figures
 from stairwise.papers.parity_onestep.config import Descent, Oracle, PaddedDescent, PaddedTask, Rate, Task
-from stairwise.papers.parity_onestep.presets.common import TREE, descent, half, logit, powers
+from stairwise.papers.parity_onestep.presets.descents import TREE, descent, half, logit, powers
 
 LARGE = Descent(task=Task(256, 128), samples=2**20, block=16_384, rate=Rate(lam=logit(256, 6)))
 ONESTEP = descent(
@@ -59,14 +59,6 @@ SCALING = descent(
             seeds=16,
             group=16,
         ),
-        "paper": Preset(
-            PaddedDescent(task=PaddedTask(slots=256, leaves=128), samples=2**24, block=4096, looks=powers(12, 24)),
-            {f"d={d}": half(d, 6) for d in (16, 32, 64, 128, 256)},
-            seeds=8,
-            group=8,
-            hours=0.3,
-            note="up to n = d^3 at d = 256",
-        ),
     },
     PaddedDescent,
 )
@@ -99,20 +91,6 @@ PHASE = descent(
             seeds=20,
             group=20,
         ),
-        "paper": Preset(
-            PaddedDescent(
-                task=PaddedTask(slots=1024, leaves=512),
-                samples=2**21,
-                block=512,
-                looks=powers(9, 21),
-                test_examples=500,
-            ),
-            {f"d={d}": half(d, 12) for d in powers(3, 10)},
-            seeds=20,
-            group=20,
-            hours=0.5,
-            note="up to n = 2 d^2 at d = 1024, with the larger logit lam = ln d + 12",
-        ),
     },
     PaddedDescent,
 )
@@ -129,7 +107,6 @@ LAM = descent(
     {
         "quick": Preset(Descent(samples=2**16), LAMS, seeds=5),
         "gpu": Preset(replace(LARGE, samples=2**18), LAMS, seeds=16, group=32),
-        "paper": Preset(replace(LARGE, samples=2**20), LAMS, seeds=16, group=16, hours=0.1, note="n = d^2.5"),
     },
 )
 
@@ -157,9 +134,6 @@ LINK = descent(
     {
         "quick": Preset(Descent(rate=MEASURED), LINK_ARMS, seeds=3),
         "gpu": Preset(Descent(rate=MEASURED, samples=2**20, block=16_384), LINK_ARMS, seeds=16, group=16),
-        "paper": Preset(
-            replace(LARGE, rate=MEASURED), LINK_ARMS, seeds=8, group=8, hours=0.2, note="d = 256, n = d^2.5"
-        ),
     },
 )
 
@@ -196,14 +170,6 @@ NOISE = descent(
             seeds=10,
             group=40,
         ),
-        "paper": Preset(
-            PaddedDescent(task=PaddedTask(slots=256, leaves=128), oracle=ADVERSARY, samples=2**24, block=16_384),
-            noise_arms({32: 8.0, 64: 9.0, 128: 10.0, 256: 11.0}),
-            seeds=3,
-            group=24,
-            hours=0.5,
-            note="n = d^3 at d = 256",
-        ),
     },
     PaddedDescent,
 )
@@ -227,14 +193,6 @@ DIMENSION = descent(
             {f"d={d}": {"task.bits": d, "rate.lam": logit(d, 12)} for d in powers(6, 12)},
             seeds=8,
             group=8,
-        ),
-        "paper": Preset(
-            Descent(samples=2**24, block=16_384),
-            {f"d={d}": {"task.bits": d, "rate.lam": logit(d, 12)} for d in powers(6, 12)},
-            seeds=8,
-            group=8,
-            hours=0.3,
-            note="n = d^2 at d = 4096",
         ),
     },
 )

@@ -12,8 +12,10 @@ for _part in (
     "onehot_descent",
     "stochastic",
     "stochastic_descent",
+    "induction",
     "fcn",
     "generalisation",
+    "widths",
     "figures",
 ):
     import_module(f"{__name__}.{_part}")

@@ -15,15 +15,17 @@ from stairwise.papers.selection.claims.laws import Exact, Law, sets_of
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Codes, Sizes, enumerable, room
 from stairwise.papers.selection.config import Task
+from stairwise.papers.selection.model import SelectionAttention
 from stairwise.papers.selection.theory import encodings, population
 from stairwise.train import keys
+from stairwise.train.draws import draws_of
 
 LARGEST_TUPLES = 1_000_000
 
 
 def sampled(task: Task, seed: int):
     """The task, random tokens for it, and T random subsets."""
-    tokens = np.random.default_rng(seed).standard_normal((task.length, task.width))
+    tokens = draws_of(seed, "tokens").standard_normal((task.length, task.width))
     queries = encodings.draw_subsets(seed, task.length, task.length, task.sparsity)
     return tasks.SparseSelection(task.length, task.sparsity, task.width), tokens, queries
 
@@ -91,7 +93,7 @@ class Joint(Config):
 )
 def t_queries_cost_t_times_one(config: Joint, seed: int):
     task = config.task
-    rng = np.random.default_rng(seed)
+    rng = draws_of(seed, "weights")
     block, V = rng.standard_normal((task.length,) * 2), rng.standard_normal((task.width, task.width + task.length))
     model = population.position_model(block, V)
     exact = Exact(task, population.one_hot_law(task.length), 0.0)
@@ -135,7 +137,7 @@ def a_one_hot_subset_is_the_sum_of_its_members(config: Sizes, seed: int):
     statement="Definition 2.3",
     says=r"near-orthogonal encodings: entries $\pm 1/\sqrt{d_e}$, pairwise inner products at most the threshold",
     of=(nn.near_orthogonal,),
-    cases=Codes(Task(200, 3, 5), 170, 0.35, encodings=1),
+    cases=(Codes(Task(200, 3, 5), 170, 0.35, encodings=1), Codes(Task(40, 3, 5), 170, 0.2, encodings=1)),
     seeds=3,
 )
 def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int):
@@ -158,8 +160,32 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int):
     )
 
 
+@LEDGER.exact(
+    "def2.4",
+    statement=("Definition 2.4", "Equation (1)", "Equation (2)"),
+    says=r"$V Z\, \mathrm{softmax}(Z^\top W z_{query})$ is one head of attention on $[Z, z_{query}]$ with $W ="
+    r" K^\top Q$, read at $z_{query}$, where keys and values are those of $Z$ only",
+    of=(SelectionAttention.__call__, SelectionAttention.logits),
+    cases=(Sizes(), Sizes(Task(7, 3, 1)), Sizes(Task(5, 5, 3))),
+    seeds=3,
+)
+def the_model_is_one_masked_head(config: Sizes, seed: int):
+    (T, q, d), width = (config.task.length, config.task.sparsity, config.task.width), config.task.length + 3
+    rng = draws_of(seed, "masked head")
+    tokens, E = rng.standard_normal((T, d)), rng.standard_normal((T, width))
+    Q, K = rng.standard_normal((2, q + 1, d + width))
+    V, query = rng.standard_normal((d, d + width)), rng.standard_normal(d + width)
+    model = SelectionAttention(W=jnp.asarray(K.T @ Q), V=jnp.asarray(V))
+    found = jax.jit(lambda *inputs: model(*inputs))(tokens, E, query)
+    columns = np.column_stack([np.vstack([tokens.T, E.T]), query])  # equation (1)
+    scores = (K @ columns).T @ (Q @ columns)
+    weights = np.exp(scores[:, -1] - scores[:-1, -1].max()) * (np.arange(T + 1) < T)
+    yield equal("output", found, V @ columns @ (weights / weights.sum()))
+
+
 def _restricted(config: Law) -> bool:
-    return encodings.rip_certificate(config.threshold, config.task.sparsity) < 0.5
+    certified = encodings.rip_certificate(config.threshold, config.task.sparsity) < 0.5
+    return certified or config.isometry > 0
 
 
 @LEDGER.exact(
@@ -167,11 +193,12 @@ def _restricted(config: Law) -> bool:
     statement=("Definition 2.5", "Definition E.1"),
     says=r"the model averages outputs over $E$ with RIP: averaging losses instead adds half the variance of the output",
     of=(population.output_averaged, population.loss_averaged),
-    hypotheses={"(q, delta)-RIP with delta < 1/2": _restricted},
+    hypotheses={"E has (q, delta)-RIP": _restricted},
     cases=(
         Law(Task(6, 2, 2), encoding_width=512, threshold=0.17, encodings=6),
         Law(Task(5, 2, 1), encoding_width=256, threshold=0.17, encodings=12),
         Law(),
+        Law(Task(6, 2, 2), encoding_width=128, threshold=1.0, isometry=0.3, encodings=12),
     ),
     seeds=3,
 )
@@ -184,4 +211,7 @@ def averaging_losses_adds_the_variance(config: Law, seed: int):
     # of X^T S alpha over Gaussian X: d alpha^2 times the variance of S over the law
     variance = task.width * config.value_scale**2 * S.var(axis=0).sum(axis=1).mean()
     yield equal("L_out - L_in", outside - inside, variance / 2, scale=outside)
+    members = population.attentions(task, law, config.attention_scale * np.eye(config.width))[0]
+    away = ((members / task.sparsity - config.value_scale * S.mean(axis=0)) ** 2).sum(axis=1).mean()
+    yield equal("L_in over Gaussian tokens", inside, task.width / 2 * away)
     yield row({"L_in": inside, "L_out": outside, "sets of encodings": len(law)})

@@ -12,6 +12,7 @@ from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Codes, room
 from stairwise.papers.selection.config import Task
 from stairwise.papers.selection.theory import encodings
+from stairwise.train.draws import draws_of
 
 SPARSE_VECTORS = 4000
 
@@ -27,7 +28,7 @@ SPARSE_VECTORS = 4000
 )
 def sparse_vectors_respect_the_constants(config: Codes, seed: int):
     task = config.task
-    rng = np.random.default_rng(seed)
+    rng = draws_of(seed, "sparse vectors")
     law = encodings.draw(seed, config.encodings, task.length, config.encoding_width, config.threshold)
     found = [(encodings.rip_constants(E, task.sparsity), encodings.coherence(E)) for E in law]
     yield vacuous_if(
@@ -186,6 +187,7 @@ def the_corrected_bounds_hold(config: Codes, seed: int):
     yield at_most("|<e_i, e_y>| off y", off_y, bounds, rounding=TOLERANCE)
     yield at_most("||e_y||", norms, [encodings.norm_bound(delta, q) for delta in deltas], rounding=TOLERANCE)
     yield at_least("||e_y||, which is at least sqrt(q/(1+delta))", norms, np.sqrt(q / (1 + deltas)), rounding=TOLERANCE)
+    yield equal("bound on ||e_y|| at delta = 1/4, over sqrt(q)", encodings.norm_bound(0.25, q) / np.sqrt(q), 2.0)
     orthonormal = encodings.subset_encodings(np.eye(task.length)[None], subsets)
     yield equal("||e_y|| at delta = 0", np.linalg.norm(orthonormal, axis=2).max(), encodings.norm_bound(0.0, q))
     yield row({"largest delta": deltas.max(), "largest overlap": off_y.max()})
@@ -196,13 +198,16 @@ def the_corrected_bounds_hold(config: Codes, seed: int):
     statement="Lemma A.3, corrected",
     says=r"the corrected bound is sharp up to $1-\delta$: the counterexample has overlap $\sqrt{q}\delta$",
     of=(encodings.overlap_bound, encodings.counterexample),
+    hypotheses={"d_e >= 2^(q+6)": lambda config: config.encoding_width >= 2 ** (config.task.sparsity + 6)},
     cases=(Adversary(), Adversary(Task(17, 3, 1), 2**11), Adversary(Task(24, 7, 1), 2**14)),
 )
 def the_corrected_bound_is_nearly_attained(config: Adversary, seed: int):
     found, delta, overlaps = adversary(config)
     q = config.task.sparsity
     overlap = float(np.abs(overlaps).max())
-    yield hypothesis("delta < 1/2", delta < 0.5 - TOLERANCE)
+    yield at_most("delta, which is to be below 1/10", delta, 0.1)
+    yield at_least("delta, which is to be near 1/10", delta, 0.05)
+    yield equal("squared entries times d_e", found.encodings**2 * config.encoding_width, np.ones_like(found.encodings))
     yield equal("delta", found.delta, delta)
     yield equal("|<e_i, e_y>|", found.overlap, overlap)
     yield at_most("|<e_i, e_y>|", overlap, encodings.overlap_bound(delta, q))

@@ -1,5 +1,6 @@
 """Other lengths and other subset sizes: Corollary 3.6 in its two readings, and the limit of the loss ratio."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,13 +91,19 @@ def the_loss_elsewhere_is_bounded(config: Elsewhere, seed: int):
     Cs = threshold + np.array([0.0, 0.5, 1.0, 2.0, 5.0, 20.0])
     losses = [[stochastic.loss_averaged_loss(tested, overlaps, alpha, float(C)) for C in Cs] for alpha in ends]
     order = generalisation.order_bound(task, tested, epsilon)
+    yield equal("T2^2 epsilon/T1^2", math.sqrt(order / epsilon) * task.length, tested.length)
     yield at_most("loss at the threshold / (T2^2 epsilon/T1^2)", max(first for first, *_ in losses) / order, 1.0)
     yield at_most("loss from there on", np.max(losses), generalisation.explicit_bound(task, tested, epsilon))
+    # the display by substitution: alpha = 1 - x/10 and 1 + 8x/5, and a leak of r x, put into the loss
+    x, r, q = onehot.slack(task, epsilon), generalisation.leak_ratio(task, tested), tested.sparsity
+    rest = task.width * x**2 * (0.1 * r / q + 1.28 / q + 1.5 * r**2 / (tested.length - q))
+    display = generalisation.explicit_bound(task, tested, epsilon) - generalisation.leading_term(task, tested, epsilon)
+    yield equal("terms of the display after the first", display, rest, 1e-9)
     yield row({"epsilon": epsilon, "C": threshold, "gamma": gamma, "largest overlap": float(np.abs(overlaps).max())})
 
 
 @dataclass(frozen=True)
-class Lengths(Config):
+class TestLengths(Config):
     """Test lengths to sweep, with orthonormal encodings."""
 
     task: Task = option(Task(200, 3, 5), "sizes of the training task")
@@ -109,15 +116,28 @@ class Lengths(Config):
         room(self.task)
 
 
+def has_a_rate(config: TestLengths) -> dict[str, bool]:
+    """With Theorem 3.1's: the loss is of order T2(T2-q) u^2, and a leak u near 1 is no power of T2."""
+    longest = Task(max(config.multiples) * config.task.length, config.task.sparsity, config.task.width)
+    x = onehot.slack(config.task, config.accuracy * onehot.largest_epsilon(config.task))
+    leak = generalisation.leak_ratio(config.task, longest) * x
+    shortest = min(config.multiples) * config.task.length
+    return theorem_3_1(config) | {
+        "epsilon is so small that at most 1/16 leaks at the longest": leak <= 1 / 16,
+        "q <= T2/10: T2(T2-q) is of order T2^2": 10 * config.task.sparsity <= shortest,
+    }
+
+
 @LEDGER.rate(
     "cor3.6-rate",
     statement=("Corollary 3.6", "Corollary E.9"),
-    says=r"at the corollary's $C$ and $\alpha = 1$ the loss grows as $T_2^2$, as in the bound $T_2^2\varepsilon/T_1^2$",
+    says=r"at the corollary's $C$ and $\alpha = 1$ the loss grows as $T_2^2$, as in the bound $T_2^2\varepsilon/T_1^2$;"
+    r" it falls as $1/(T_1(T_1-q))$",
     of=(generalisation.order_bound,),
-    hypotheses=theorem_3_1,
-    cases=(Lengths(), Lengths(Task(50, 2, 3))),
+    hypotheses=has_a_rate,
+    cases=(TestLengths(), TestLengths(Task(50, 2, 3)), TestLengths(Task(10, 2, 1), accuracy=1e-5)),
 )
-def the_loss_grows_with_the_square_of_the_length(config: Lengths, seed: int):
+def the_loss_grows_with_the_square_of_the_length(config: TestLengths, seed: int):
     task = config.task
     epsilon = config.accuracy * onehot.largest_epsilon(task)
     C = onehot.attention_threshold(task, epsilon)
@@ -128,14 +148,16 @@ def the_loss_grows_with_the_square_of_the_length(config: Lengths, seed: int):
     yield slope("loss against T2", lengths, losses, 2.0, against="T2")
     yield slope("loss / (T2^2 epsilon/T1^2) against T2", lengths, losses / orders, 0.0)
 
-    def ratio(trained: Task, tested: Task, epsilon: float) -> float:
-        loss = float(onehot.loss(tested, 1.0, onehot.attention_threshold(trained, epsilon)))
-        return loss / generalisation.order_bound(trained, tested, epsilon)
+    def ratio(trained: Task, epsilon: float) -> float:
+        loss = float(onehot.loss(tests[-1], 1.0, onehot.attention_threshold(trained, epsilon)))
+        return loss / generalisation.order_bound(trained, tests[-1], epsilon)
 
-    shorter = [Task(multiple * task.length, task.sparsity, task.width) for multiple in config.trained]
-    by_trained = [ratio(each, tests[-1], epsilon) for each in shorter]
-    yield slope("the same against T1", [each.length for each in shorter], by_trained, 0.0)
-    by_epsilon = [ratio(task, tests[-1], share * epsilon) for share in config.finer]
+    trained = np.array(config.trained) * task.length
+    by_trained = np.array([ratio(Task(int(T), task.sparsity, task.width), epsilon) for T in trained])
+    yield slope("the same against T1", trained, by_trained, 0.0, side="at most")
+    exact = by_trained * (trained - task.sparsity) / trained  # the proof has T1(T1-q) where the order is T1^2
+    yield slope("the same with T1(T1-q) for T1^2", trained, exact, 0.0)
+    by_epsilon = [ratio(task, share * epsilon) for share in config.finer]
     yield slope("the same against epsilon", config.finer, by_epsilon, 0.0)
 
 
@@ -174,8 +196,9 @@ def a_small_training_loss_is_not_enough(config: Transfer, seed: int):
 
 def late_enough(config: Transfer) -> bool:
     """The ratio is off by a few times the leak, which the late law of the loss predicts."""
-    u = onehot.late_leak(config.task, config.horizon)
-    return max(1.0, generalisation.leak_ratio(config.task, config.tested)) * u <= 1e-4
+    u, (trained, tested) = onehot.late_leak(config.task, config.horizon), (config.task, config.tested)
+    longer = (tested.length / tested.sparsity - 1) / (trained.length / trained.sparsity - 1)
+    return max(1.0, longer) * u <= 1e-4
 
 
 @LEDGER.bound(

@@ -24,6 +24,7 @@ class Law(Config):
     task: Task = option(Task(4, 2, 1), "sizes of the task")
     encoding_width: int = option(0, "encoding dimension d_e; 0 = the smallest with enough encodings", low=0, high=2**14)
     threshold: float = option(0.99, "largest |<e_i, e_j>| of an admissible set of encodings", above=0.0, high=1.0)
+    isometry: float = option(0.0, "largest delta of (q, delta)-RIP that is admissible; 0 = any", low=0.0, high=10.0)
     encodings: int = option(0, "sets of encodings to draw; 0 = all that there are", low=0, high=4096)
     value_scale: float = option(0.8, "alpha, where V = alpha [I 0]", low=-100.0, high=100.0)
     attention_scale: float = option(1.7, "C, where W = C diag(0, I)", low=0.0, high=100.0)
@@ -52,13 +53,17 @@ def sets_of(config: Law, seed: int) -> np.ndarray:
     """The sets of encodings, all equally likely."""
     task, width = config.task, config.width
     if config.encodings:
-        return encodings.draw(seed, config.encodings, task.length, width, config.threshold)
-    law = encodings.every(task.length, width, config.threshold, task.sparsity)
+        law = encodings.draw(seed, config.encodings, task.length, width, config.threshold)
+    else:
+        law = encodings.every(task.length, width, config.threshold, task.sparsity)
     require(
         len(law) > 0,
         f"threshold={config.threshold:g} leaves none of the 2**{task.length * width} sets of encodings"
         f" (task.length={task.length}, encoding_width={width})",
     )
+    if config.isometry:
+        law = encodings.restricted(law, task.sparsity, config.isometry)
+        require(len(law) > 0, f"isometry={config.isometry:g} leaves none of the sets of encodings; it must be larger")
     return law
 
 

@@ -14,10 +14,11 @@ from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Family, fits
 from stairwise.papers.selection.config import Task
 from stairwise.papers.selection.theory import encodings, onehot, population
+from stairwise.train.draws import draws_of
 
 
 @dataclass(frozen=True)
-class Batch(Config):
+class RandomBatch(Config):
     """A random batch, with random weights and a random query token."""
 
     task: Task = option(Task(8, 2, 2), "sizes of the task")
@@ -34,11 +35,11 @@ class Batch(Config):
     statement="Lemma D.1",
     says="the gradients of the loss in $W$ and $V$ are the printed ones",
     of=(onehot.example_gradients,),
-    cases=(Batch(), Batch(Task(7, 3, 3), encoding_width=12)),
+    cases=(RandomBatch(), RandomBatch(Task(7, 3, 3), encoding_width=12)),
     seeds=3,
 )
-def the_gradient_formulas_equal_autodiff(config: Batch, seed: int):
-    task, rng = config.task, np.random.default_rng(seed)
+def the_gradient_formulas_equal_autodiff(config: RandomBatch, seed: int):
+    task, rng = config.task, draws_of(seed, "weights and examples")
     T, d = task.length, task.width
     law = encodings.draw(seed, 1, T, config.encoding_width, 0.9) if config.encoding_width else population.one_hot_law(T)
     joint = d + law.shape[2]
@@ -81,7 +82,7 @@ def the_loss_is_a_distance_between_attentions(config: Family, seed: int):
     task, alpha, C = config.task, config.value_scale, config.attention_scale
     T, d = task.length, task.width
     exact = Exact(task, population.one_hot_law(T), config.query_token)
-    block = np.random.default_rng(seed).standard_normal((T, T))
+    block = draws_of(seed, "attention block").standard_normal((T, T))
     any_block = population.position_model(block, alpha * np.eye(d, d + T))
     width = max(2 * T, task.sparsity)
     law = encodings.draw(seed, 3, T, width, 0.9)

@@ -81,6 +81,7 @@ def descent_is_faster_than_the_bound(config: Training, seed: int):
     epsilon = config.accuracy * onehot.largest_epsilon(task)
     eta = config.step * onehot.largest_learning_rate(task)
     bound = onehot.convergence_time(task, epsilon)
+    yield equal("bound times epsilon, T^2 d", bound * epsilon, task.length**2 * task.width)
     limit = math.ceil(min(MOST_STEPS, bound / eta))
     steps = onehot.steps_to_loss(task, eta, epsilon, limit)
     yield skip_if(MOST_STEPS < steps < bound / eta, f"{MOST_STEPS:,} steps were not enough, and the bound allows more")
@@ -114,7 +115,7 @@ def _goes_down_the_gradient(task: Task, path, eta: float):
 
 
 @dataclass(frozen=True)
-class Sweep(Config):
+class Accuracies(Config):
     """Accuracies and lengths to sweep."""
 
     task: Task = option(Task(20, 2, 5), "sizes of the task")
@@ -133,9 +134,9 @@ class Sweep(Config):
     r"and at most of order $T^2$",
     of=(onehot.convergence_time,),
     hypotheses=theorem_3_1,
-    cases=(Sweep(), Sweep(Task(50, 3, 2))),
+    cases=(Accuracies(), Accuracies(Task(50, 3, 2))),
 )
-def the_time_is_inverse_in_the_accuracy(config: Sweep, seed: int):
+def the_time_is_inverse_in_the_accuracy(config: Accuracies, seed: int):
     task = config.task
     epsilons = np.array(config.accuracies) * onehot.largest_epsilon(task)
     times = np.array([onehot.time_to_loss(task, float(epsilon)) for epsilon in epsilons])
@@ -297,6 +298,14 @@ def training_has_two_stages(config: Training, seed: int):
     end = onehot.time_to_attention(task, onehot.attention_threshold(task, epsilon))
     yield at_most("first stage, eta t", half, onehot.first_stage_time(task, epsilon))
     yield at_most("second stage, eta t", end - half, onehot.second_stage_time(task, epsilon))
+    # both are C over its least increment: 1/(8 T^2), and q epsilon/(8 d T(T-1))
+    x, d = onehot.slack(task, epsilon), task.width
+    levels = _attention_of(task, 1 / (2 * q)), _attention_of(task, (1 - x) / q)
+    first = onehot.first_stage_time(task, epsilon) - onehot.phase_one_time(task, epsilon)
+    yield equal("first stage after Phase I, over 8 T^2", first / (8 * T**2), levels[0], 1e-9)
+    second = onehot.second_stage_time(task, epsilon) * q * epsilon / (8 * d * T * (T - 1))
+    yield equal("second stage, in units of the least increment", second, math.log(1 / x), 1e-9)
+    yield at_least("second stage against C from s = 1/(2q) to (1-x)/q", second, levels[1] - levels[0])
     times = 1e3 * end * np.array([1.0, 2.0, 4.0, 8.0])
     late = onehot.flow(task, times)
     yield slope("late loss against t", times, onehot.loss(task, late.alpha, late.C), -1.0, within=0.02)
@@ -306,16 +315,16 @@ def training_has_two_stages(config: Training, seed: int):
 @LEDGER.bound(
     "thm3.1-threshold",
     statement="Theorem D.4, second stage of the proof, corrected",
-    says=r"$C = \log(((T-q)/q)/x)$ is enough for $q s \ge 1-x$",
+    says=r"$C = \log(((T-q)/q)/x)$ is enough for $q s \ge 1-x$; the least that is enough is lower by $-\log(1-x)$",
     of=(onehot.attention_threshold,),
     hypotheses=theorem_3_1,
-    cases=tuple(Training(task) for task in SPEC_SIZES),
+    cases=(*(Training(task) for task in SPEC_SIZES), Training(Task(9, 2, 1), accuracy=0.99)),
 )
 def the_corrected_threshold_is_enough(config: Training, seed: int):
     task, epsilon = config.task, config.accuracy * onehot.largest_epsilon(config.task)
-    C = onehot.attention_threshold(task, epsilon)
-    yield at_most("1 - q s", float(onehot.leak(task, C)), onehot.slack(task, epsilon))
-    yield at_least("1 - q s where C is 0.1 less", float(onehot.leak(task, C - 0.1)), onehot.slack(task, epsilon))
+    C, x = onehot.attention_threshold(task, epsilon), onehot.slack(task, epsilon)
+    yield at_most("1 - q s", float(onehot.leak(task, C)), x)
+    yield equal("1 - q s where C is less by -log(1-x)", float(onehot.leak(task, C + math.log1p(-x))), x)
 
 
 @LEDGER.misprint(

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from stairwise.config import Config, ConfigError, option
-from stairwise.lab.contract.checks import at_least, at_most, equal, note, row, slope
+from stairwise.lab.contract.checks import Comparison, at_least, at_most, equal, note, row, slope
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.onehot_descent import induction
 from stairwise.papers.selection.claims.sizes import attainable, fits, room, theorem_3_1, theorem_3_3
@@ -23,6 +23,9 @@ class Stochastic(Config):
     task: Task = option(Task(200, 3, 5), "sizes of the task")
     encoding_width: int = option(170, "encoding dimension d_e", low=1, high=2**15)
     threshold: float = option(0.35, "largest |<e_i, e_j>| of an admissible set of encodings", above=0.0, high=1.0)
+    isometry: float = option(
+        0.0, "delta of the (q, delta)-RIP that encodings are conditioned on; 0 = by the threshold", low=0.0, high=1.0
+    )
     encodings: int = option(24, "sets of encodings to average over", low=1, high=4096)
     subsets: int = option(8, "subsets to draw on each of them", low=1, high=4096)
     accuracy: float = option(0.5, "epsilon over the largest that the theorem allows, dT/(100 (T-q) q)", low=1e-9)
@@ -38,6 +41,8 @@ class Stochastic(Config):
 PAPER = Stochastic()
 # the smallest sizes found that meet every hypothesis: delta < 1/10 by the coherence certificate, and d_e <= T d
 WITHIN = Stochastic(Task(100, 2, 200), encoding_width=2**14, threshold=0.035, encodings=4, subsets=24, steps=1000)
+# the same by the condition itself: random signs that have (2, 0.0999)-RIP, others are rejected
+CONDITIONED = Stochastic(Task(9, 2, 256), encoding_width=2048, isometry=0.0999, encodings=6, subsets=36, steps=1000)
 SMALL = Stochastic(Task(24, 3, 5), encoding_width=96, threshold=0.4)
 
 
@@ -47,7 +52,7 @@ class Pool:
 
     overlaps: np.ndarray
     gamma: float
-    delta: float  # what the coherence certifies
+    delta: float  # exactly, where encodings are conditioned on it, else what the coherence certifies
 
 
 def pool_of(config: Stochastic, seed: int) -> Pool:
@@ -59,7 +64,7 @@ def pool_of(config: Stochastic, seed: int) -> Pool:
 @lru_cache(maxsize=8)
 def _pool(config: Stochastic, seed: int) -> Pool:
     task = config.task
-    law = encodings.draw(seed, config.encodings, task.length, config.encoding_width, config.threshold)
+    law = law_of(config, seed, config.encodings)
     subsets = encodings.draw_subsets(seed, config.subsets, task.length, task.sparsity)
     overlaps = encodings.overlaps(law, subsets).reshape(-1, task.length - task.sparsity)
     if overlaps.max() >= 1:
@@ -67,24 +72,41 @@ def _pool(config: Stochastic, seed: int) -> Pool:
             f"threshold={config.threshold:g} admits <e_i, e_y> = {overlaps.max():.3g} off y, which must be below 1"
             " (no C selects then); lower it or raise encoding_width"
         )
-    delta = encodings.rip_certificate(max(encodings.coherence(E) for E in law), task.sparsity)
+    if config.isometry:
+        delta = max(encodings.rip_constants(E, task.sparsity).delta for E in law)
+    else:
+        delta = encodings.rip_certificate(max(encodings.coherence(E) for E in law), task.sparsity)
     return Pool(overlaps, float(np.abs(overlaps).max()), delta)
+
+
+def law_of(config: Stochastic, seed: int, count: int, role: str = "encodings") -> np.ndarray:
+    """`count` sets of encodings, conditioned on RIP or on the threshold."""
+    sizes = seed, count, config.task.length, config.encoding_width
+    if config.isometry:
+        return encodings.draw_restricted(*sizes, config.task.sparsity, config.isometry, role)
+    return encodings.draw(*sizes, config.threshold, role)
 
 
 def epsilon_of(config: Stochastic) -> float:
     return config.accuracy * onehot.largest_epsilon(config.task)
 
 
+def the_bound_as_printed() -> Comparison:
+    """(2 - 2/9)/(1 - 3/9) = 8/3, so that the bound is 8^(8/3) + 8^2 3/(1/2) there."""
+    found = stochastic.convergence_time(Task(8, 2, 3), 0.5, 1 / 9)
+    return equal("bound at T=8, d=3, epsilon=1/2, delta=1/9", found, 640.0)
+
+
 @LEDGER.bound(
     "thm3.3",
     argument=r"its proof uses Lemma A.3, which is false as printed; with $\sqrt{q}\,\delta/(1-\delta)$ in its place"
-    " Lemmas E.7 and E.15 hold",
+    r" Lemmas E.7 and E.15 hold, and the induction does for $\delta \le 1/(1+8\sqrt{q})$ (`thm3.3-steps`)",
     statement=("Theorem 3.3", "Theorem E.6"),
     says=r"averaged descent has loss $\le \varepsilon$ after $(T^{(2-2\delta)/(1-3\delta)} + T^2 "
     r"d/\varepsilon)/\eta$ steps",
     of=(stochastic.convergence_time, stochastic.steps_to_loss),
     hypotheses=theorem_3_3,
-    cases=(WITHIN, SMALL),
+    cases=(WITHIN, CONDITIONED, SMALL),
     aliases=("thmE6",),
     seeds=3,
 )
@@ -94,10 +116,14 @@ def averaged_descent_is_faster_than_the_bound(config: Stochastic, seed: int):
     eta = config.step * stochastic.largest_learning_rate(task, width)
     bound = stochastic.convergence_time(task, epsilon, 0.0)  # delta = 0 is the strictest
     limit = int(min(MOST_STEPS, bound / eta))
-    time = eta * stochastic.steps_to_loss(task, width, pool.overlaps, eta, epsilon, limit)
+    steps = stochastic.steps_to_loss(task, width, pool.overlaps, eta, epsilon, limit)
+    time = eta * steps
+    yield at_most(f"steps, of {limit} that are taken at most", steps, limit)
     yield at_most("eta t / bound", time, bound)
+    yield the_bound_as_printed()
+    printed = stochastic.convergence_time_printed(task, epsilon, pool.delta)
+    yield at_most("eta t / bound, with the smaller exponent that Theorem 3.3 prints", time, printed)
     yield row({"epsilon": epsilon, "eta t": time, "bound": bound, "gamma": pool.gamma, "delta at most": pool.delta})
-    yield row({"as Theorem 3.3 prints it": stochastic.convergence_time_printed(task, epsilon, pool.delta)})
     yield note("a pool of drawn pairs (E, y) stands for the law")
 
 
@@ -117,6 +143,7 @@ def the_time_is_inverse_in_the_accuracy(config: Stochastic, seed: int):
     times = np.array([stochastic.time_to_loss(task, width, overlaps, float(epsilon)) for epsilon in epsilons])
     bounds = np.array([stochastic.convergence_time(task, float(epsilon), 0.0) for epsilon in epsilons])
     yield slope("time against epsilon", epsilons, times, -1.0, within=0.15, against="epsilon", bound=bounds)
+    yield the_bound_as_printed()
     yield slope("bound / time against epsilon", epsilons, bounds / times, 0.0, within=0.15)
     # the first stage ends at C = log T/(1-gamma), where e^{(1+gamma) C} is as large as Lemma E.15 lets it be
     lengths = np.array([10**3, 10**4, 10**5, 10**6])
@@ -128,7 +155,7 @@ def the_time_is_inverse_in_the_accuracy(config: Stochastic, seed: int):
 
 
 @dataclass(frozen=True)
-class Lengths(Config):
+class GrowingLengths(Config):
     """Theorem 3.3 along a sweep of lengths, at one accuracy."""
 
     task: Task = option(Task(32, 2, 512), "sizes of the task; its length is the shortest")
@@ -149,9 +176,9 @@ class Lengths(Config):
     r" $d_e$ it hardly grows",
     of=(stochastic.convergence_time,),
     hypotheses=theorem_3_3,
-    cases=Lengths(),
+    cases=GrowingLengths(),
 )
-def the_time_grows_with_the_length(config: Lengths, seed: int):
+def the_time_grows_with_the_length(config: GrowingLengths, seed: int):
     task, width = config.task, config.encoding_width
     tasks = [Task(task.length * multiple, task.sparsity, task.width) for multiple in config.multiples]
     epsilon = config.accuracy * min(onehot.largest_epsilon(each) for each in tasks)
@@ -162,6 +189,8 @@ def the_time_grows_with_the_length(config: Lengths, seed: int):
         bounds.append(stochastic.convergence_time(each, epsilon, 0.0))
     lengths = [each.length for each in tasks]
     yield slope("time against T", lengths, times, 2.0, side="at most", against="T", bound=bounds)
+    yield at_most("time", times, bounds)
+    yield the_bound_as_printed()
     yield slope("bound against T", lengths, bounds, 2.0, within=0.01)
 
 
@@ -178,7 +207,7 @@ def phase_one_fits(config: Stochastic) -> dict[str, bool]:
     says=r"averaged: $C$ never falls; $\alpha$ rises to $1 - x/10$, then stays between it and (IH2)'s ceiling",
     of=(stochastic.share_stochastic,),
     hypotheses=phase_one_fits,
-    cases=(WITHIN, SMALL),
+    cases=(WITHIN, CONDITIONED, SMALL),
     seeds=3,
 )
 def the_averaged_induction_hypothesis_holds_at_every_step(config: Stochastic, seed: int):
@@ -204,6 +233,13 @@ def increments(config: Stochastic, seed: int, gamma_of):
     eta = config.step * stochastic.largest_learning_rate(task, width)
     path = stochastic.descend(task, width, pool.overlaps, eta, config.steps)
     gamma, found = gamma_of(pool.delta), []
+    none = np.zeros((1, task.length - task.sparsity))  # without overlaps both bounds are known
+    slopes = stochastic.output_averaged_slopes(task, width, none, 0.9, 1.5)[1]
+    bounds = stochastic.attention_slope_bounds(task, width, none, 0.9, 1.5, gamma)
+    # one-hot encodings have T-1 where others have d_e
+    alone = stochastic.output_averaged_slopes(task, task.length - 1, none, 0.9, 1.5)
+    yield equal("slopes without overlaps, at d_e = T-1", alone, onehot.slopes(task, 0.9, 1.5))
+    yield equal("bounds without overlaps", bounds, [(1 - gamma) * slopes, (1 + gamma) * slopes])
     for alpha, C in list(zip(path.alpha, path.C, strict=True))[1 :: max(1, config.steps // 100)]:
         sizes = task, width, pool.overlaps, float(alpha), float(C)
         found.append((*stochastic.attention_slope_bounds(*sizes, gamma), stochastic.output_averaged_slopes(*sizes)[1]))
@@ -220,10 +256,12 @@ def increments(config: Stochastic, seed: int, gamma_of):
     r"\sqrt{q}\delta/(1-\delta)$",
     of=(stochastic.attention_slope_bounds, encodings.overlap_bound),
     hypotheses=theorem_3_3,
-    cases=WITHIN,
+    cases=(WITHIN, CONDITIONED),
     seeds=3,
 )
 def the_increments_are_within_the_corrected_factors(config: Stochastic, seed: int):
+    q = config.task.sparsity
+    yield equal("gamma at delta = 1/4, over sqrt(q)", encodings.overlap_bound(0.25, q) / np.sqrt(q), 1 / 3)
     yield from increments(config, seed, lambda delta: encodings.overlap_bound(delta, config.task.sparsity))
 
 
@@ -235,10 +273,13 @@ def the_increments_are_within_the_corrected_factors(config: Stochastic, seed: in
     r"which is false",
     of=(stochastic.attention_slope_bounds, encodings.overlap_bound_printed),
     hypotheses=theorem_3_3,
-    cases=WITHIN,
+    cases=(WITHIN, CONDITIONED),
     seeds=3,
 )
 def the_increments_are_within_the_printed_factors(config: Stochastic, seed: int):
+    yield equal(
+        "gamma at delta = 1/4, and at 1/8", [encodings.overlap_bound_printed(d) for d in (1 / 4, 1 / 8)], [1 / 2, 1 / 6]
+    )
     yield from increments(config, seed, encodings.overlap_bound_printed)
 
 
@@ -250,7 +291,7 @@ def the_increments_are_within_the_printed_factors(config: Stochastic, seed: int)
     r"+ 8x/5]$",
     of=(stochastic.attention_threshold_printed, stochastic.attention_threshold, stochastic.alpha_interval),
     hypotheses=theorem_3_3,
-    cases=(WITHIN, replace(WITHIN, accuracy=0.05)),
+    cases=(WITHIN, replace(WITHIN, accuracy=0.05), CONDITIONED),
     seeds=3,
 )
 def the_trained_scalars_are_where_the_corollary_says(config: Stochastic, seed: int):
@@ -261,8 +302,17 @@ def the_trained_scalars_are_where_the_corollary_says(config: Stochastic, seed: i
     alpha, C = float(path.alpha[-1]), float(path.C[-1])
     low, high = stochastic.alpha_interval(task, epsilon)
     gamma = encodings.overlap_bound(pool.delta, task.sparsity)
-    yield at_least("C", C, stochastic.attention_threshold_printed(task, epsilon, pool.delta))
-    yield at_least("C, with the corrected gamma", C, stochastic.attention_threshold(task, epsilon, gamma))
+    printed = stochastic.attention_threshold_printed(task, epsilon, pool.delta)
+    threshold = stochastic.attention_threshold(task, epsilon, gamma)
+    yield at_least("C", C, printed)
+    yield at_least("C, with the corrected gamma", C, threshold)
+    # at the thresholds, and overlaps that are all as large as they may be, the odds of the leak are x
+    overlaps = encodings.overlap_bound_printed(pool.delta), gamma
+    worst = [np.full((1, task.length - task.sparsity), each) for each in overlaps]
+    leaks = [stochastic.attention(task, g, at).leak[0] for g, at in zip(worst, (printed, threshold), strict=True)]
+    x = onehot.slack(task, epsilon)
+    yield equal("odds of the leak at the thresholds", [u / (1 - u) for u in leaks], [x, x], 1e-9)
+    yield equal("the interval of alpha, in units of x", [(1 - low) / x, (high - 1) / x], [1 / 10, 8 / 5], 1e-9)
     yield at_most("alpha - 1", alpha - 1, high - 1)
     yield at_least("alpha", alpha, low)
     yield row({"eta t": time, "alpha": alpha, "C": C, "gamma": pool.gamma, "delta at most": pool.delta})
@@ -297,11 +347,15 @@ def the_interval_follows_from_the_threshold(config: Stochastic, seed: int):
     yield equal("its odds over x: no smaller C does", odds / np.array(slacks), np.ones(len(slacks)), 1e-9)
 
 
-@lru_cache(maxsize=8)
-def fresh_overlaps(task: Task, width: int, threshold: float, seed: int) -> np.ndarray:
+def fresh_overlaps(config: Stochastic, seed: int) -> np.ndarray:
     """The overlaps of 50 subsets with each of six sets of encodings that training has not seen."""
-    law = encodings.draw(seed, 6, task.length, width, threshold, "fresh encodings")
-    return encodings.overlaps(law, encodings.draw_subsets(seed + 1, 50, task.length, task.sparsity))
+    return _fresh(replace(config, accuracy=0.5, step=1.0, steps=1), seed)
+
+
+@lru_cache(maxsize=8)
+def _fresh(config: Stochastic, seed: int) -> np.ndarray:
+    task, law = config.task, law_of(config, seed, 6, "fresh encodings")
+    return encodings.overlaps(law, encodings.draw_subsets(seed, 50, task.length, task.sparsity, "fresh subsets"))
 
 
 @LEDGER.bound(
@@ -311,7 +365,7 @@ def fresh_overlaps(task: Task, width: int, threshold: float, seed: int) -> np.nd
     says=r"weights trained to the theorem's time have loss $\le \varepsilon$ with any one fixed $E$ that has RIP",
     of=(stochastic.convergence_time_with_logarithm, stochastic.loss_averaged_loss),
     hypotheses=theorem_3_3,
-    cases=(WITHIN, replace(WITHIN, accuracy=0.05)),
+    cases=(WITHIN, replace(WITHIN, accuracy=0.05), CONDITIONED),
     seeds=3,
 )
 def trained_weights_work_with_any_fixed_encodings(config: Stochastic, seed: int):
@@ -320,7 +374,7 @@ def trained_weights_work_with_any_fixed_encodings(config: Stochastic, seed: int)
     time = stochastic.convergence_time_with_logarithm(task, epsilon, 0.0)
     path = stochastic.flow(task, width, pool.overlaps, np.array([time]))
     alpha, C = float(path.alpha[-1]), float(path.C[-1])
-    fresh = fresh_overlaps(task, width, config.threshold, seed)
+    fresh = fresh_overlaps(config, seed)
     losses = [stochastic.loss_averaged_loss(task, overlaps, alpha, C) for overlaps in fresh]
     yield at_most("loss with one fixed E", losses, epsilon)
     worst = encodings.counterexample(task.length, task.sparsity, width)

@@ -22,6 +22,16 @@ def scale_sufficient(length: int, epsilon: float) -> float:
     return 2 * math.log(2 * length / epsilon)
 
 
+def named_least(length: int, sparsity: int, scale: float) -> float:
+    """1/q - (T/q^2) e^{-alpha/2}: below no attention on a named position, where overlaps are at most 1/2."""
+    return 1 / sparsity - length / sparsity**2 * math.exp(-scale / 2)
+
+
+def named_least_printed(length: int, sparsity: int, scale: float) -> float:
+    """The same with e^{-alpha}, as the proof of Theorem C.3 prints it."""
+    return 1 / sparsity - length / sparsity**2 * math.exp(-scale)
+
+
 def worst_error(overlaps: Overlaps, sparsity: int, scale: float) -> float:
     """sup over tokens in the unit ball and over the given pairs (E, y) of ||f - STS_q|| = sum_i |Y_i/q - S_i| = 2u."""
     decay = np.exp(scale * (overlaps - 1)).sum(axis=1)

@@ -5,7 +5,6 @@ Encodings are kept one per row (T x d_e), so the Gram matrix is G = E E^T here a
 
 import itertools
 import math
-import zlib
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from jaxtyping import Float, Int
 
 from stairwise.config import ConfigError, require
 from stairwise.papers.selection.acceptance import pair_fails
+from stairwise.train.draws import draws_of
 
 LARGEST_ENUMERATION = 2_000_000
 MOST_ROUNDS = 1000
@@ -249,8 +249,32 @@ def draw(seed: int, count: int, length: int, width: int, threshold: float = 1.0,
     The NumPy twin of `stairwise.nn.encodings.near_orthogonal`, in float64; the coordinates of a set can be flipped and
     swapped without changing the law.
     """
-    rng = np.random.default_rng([seed, zlib.crc32(role.encode())])
+    rng = draws_of(seed, role)
     return np.stack([_draw_one(rng, length, width, threshold) for _ in range(count)]) / math.sqrt(width)
+
+
+def restricted(law: Law, sparsity: int, delta: float) -> Float[np.ndarray, "kept length width"]:
+    """Those sets of a law that have (q, delta)-RIP, which is what Definition 2.5 conditions on.
+
+    It depends on the inner products alone, and is decided once for all sets that share them.
+    """
+    products = np.round(law @ law.swapaxes(1, 2), 9).reshape(len(law), -1)
+    _, first, which = np.unique(products, axis=0, return_index=True, return_inverse=True)
+    fine = np.array([rip_constants(law[index], sparsity).delta <= delta for index in first])
+    return law[fine[which.reshape(-1)]]
+
+
+def draw_restricted(seed: int, count: int, length: int, width: int, sparsity: int, delta: float, role: str) -> Law:
+    """`count` sets of random signs that have (q, delta)-RIP: others are drawn again as a whole."""
+    rng, kept = draws_of(seed, role), []
+    for _ in range(MOST_ROUNDS):
+        kept.extend(restricted(_signs(rng, length, width)[None] / math.sqrt(width), sparsity, delta))
+        if len(kept) == count:
+            return np.stack(kept).astype(np.float64)
+    raise ConfigError(
+        f"isometry={delta:g} leaves too few of the random encodings to be drawn"
+        f" (task.length={length}, encoding_width={width}); it must be larger"
+    )
 
 
 def _draw_one(rng: np.random.Generator, length: int, width: int, threshold: float) -> Float[np.ndarray, "length width"]:
@@ -276,9 +300,9 @@ def _signs(rng: np.random.Generator, length: int, width: int) -> Float[np.ndarra
     return 1 - 2 * rng.integers(0, 2, (length, width), dtype=np.int8).astype(np.float32)
 
 
-def draw_subsets(seed: int, count: int, length: int, sparsity: int) -> Subsets:
+def draw_subsets(seed: int, count: int, length: int, sparsity: int, role: str = "subsets") -> Subsets:
     """`count` uniform subsets, each sorted."""
-    rng = np.random.default_rng([seed, zlib.crc32(b"subsets")])
+    rng = draws_of(seed, role)
     return np.sort([rng.choice(length, sparsity, replace=False, shuffle=False) for _ in range(count)], axis=1)
 
 

@@ -1,0 +1,244 @@
+"""The search inside the hypotheses of a claim, or outside one of them: the points so far, and the next ones."""
+
+import json
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from stairwise.config import as_flags, stored_dict
+from stairwise.extras import installed
+from stairwise.lab.contract.claims import Claim
+from stairwise.lab.contract.experiment import digest_of
+from stairwise.lab.ledger.searching.findings import Finding
+from stairwise.lab.ledger.searching.points import SILENT, STOPPED, assumptions, look
+from stairwise.lab.ledger.searching.proposals import FEW, Mutations, Region, Tpe, first
+from stairwise.lab.ledger.searching.shrinking import shrunk
+from stairwise.lab.ledger.searching.space import space
+from stairwise.lab.progress import Silent
+from stairwise.lab.run.forks import Forks
+from stairwise.lab.store import provenance
+from stairwise.lab.store.files import Damaged, explained, read_sealed, replace_file, seal
+
+REPEATS = 200  # so many proposals in a row that are known already: nothing is left to look at
+HOPELESS = 20  # proposals after which a search ends that has met no point that can be judged
+BEGIN = 24  # points to begin with
+FINDING = 5.0  # seconds at most for finding these
+SHRINKING = 20.0  # seconds at most for making a counterexample small
+
+
+def answers(claim: Claim) -> Callable[[tuple[Any, ...]], Any]:
+    """What a process that works for the search of a claim answers to its questions."""
+
+    @cache
+    def region(dropped: str) -> Region:
+        return Region(claim, dropped, tuple(space(claim, dropped)))
+
+    def answer(question: tuple[Any, ...]) -> Any:
+        what, *about = question
+        if what == "names":
+            return assumptions(claim)
+        if what == "first":
+            dropped, *rest = about
+            return first(region(dropped), *rest)
+        dropped, sizes, seed, repair = about
+        return look(region(dropped), sizes, seed, repair=repair)
+
+    return answer
+
+
+def asked(forks: Forks, question: tuple[Any, ...], seconds: float) -> Any:
+    """The answer to one question, now; None where it ends its process or takes too long."""
+    forks.ask(None, question, seconds)
+    ((_, found),) = forks.ready()
+    return found
+
+
+class CounterexampleSearch:
+    """One search. What is stored of the same one is taken up again, unless it is `fresh`."""
+
+    def __init__(self, claim: Claim, dropped: str, seed: int, limit: float, root: Path | None, fresh: bool):
+        self.claim, self.dropped, self.seed, self.limit = claim, dropped, seed, limit
+        self.region = Region(claim, dropped, tuple(space(claim, dropped)))
+        self.label = f"without {dropped}" if dropped else "inside the hypotheses"
+        code = provenance.source_hash(claim.source.partition(":")[0])
+        named = [
+            claim.name,
+            dropped,
+            [asdict(axis) for axis in self.region.axes],
+            stored_dict(claim.cases[0]),
+            seed,
+            code,
+        ]
+        self.file = None if root is None else root / "searches" / claim.name / f"{digest_of(named)}.json"
+        kept: dict[str, Any] = {}
+        if self.file is not None and not fresh:
+            with suppress(Damaged):
+                kept = read_sealed(self.file)
+        self.points: list[dict[str, Any]] = kept.get("points", [])
+        self.smallest: dict[str, Any] | None = kept.get("smallest")
+        self.found_after: float | None = kept.get("found_after")
+        self.seconds: float = kept.get("seconds", 0.0)
+        self.tried: int = kept.get("tried", 0)  # configs, to find points that can be judged
+        self.met: int = kept.get("met", 0)  # such points
+        self.known = {_name(point): point for point in self.points}
+
+    @property
+    def over(self) -> bool:
+        """Whether all points of a small space have been looked at."""
+        return self.claim.seeds == 1 and len(self.known) >= self.region.points
+
+    def run(self, forks: Forks, seconds: float, most: float, progress: Silent) -> None:
+        if self.smallest is not None or self.over:
+            return
+        began, before = time.monotonic(), self.seconds
+        try:
+            found = self._false() or self._search(forks, began + seconds, most, progress)
+            if found is not None:
+                if self.found_after is None:
+                    self.found_after = before + time.monotonic() - began
+                end = time.monotonic() + min(SHRINKING, max(2.0, seconds))
+                self.smallest = shrunk(found, self.region.axes, lambda sizes, seed: self._ask(forks, sizes, seed, end))
+        finally:
+            self.seconds = before + time.monotonic() - began
+            self._write()
+
+    def _false(self) -> dict[str, Any] | None:
+        return next((point for point in self.points if point["said"] == "false"), None)
+
+    def _search(self, forks: Forks, end: float, most: float, progress: Silent) -> dict[str, Any] | None:
+        """The first counterexample, or None when the time, the points or the space are over."""
+        queue = self._begin(forks, end)
+        if not queue and not self.points:
+            most = min(most, HOPELESS)
+        sampler = (Tpe if installed("falsify") else Mutations)(self.region, self.seed + len(self.points))
+        for point in self.points:
+            sampler.tell(None, point["sizes"], point["value"])
+        began, written, repeats = time.monotonic(), time.monotonic(), 0
+        while self._goes_on(forks, end) and repeats < REPEATS and len(self.points) < most and not self.over:
+            while len(forks.running) < forks.jobs and repeats < REPEATS:
+                repair = not queue
+                token, sizes = sampler.ask() if repair else (None, queue.popleft())
+                point = {"sizes": sizes, "seed": 0}
+                while self.claim.seeds > 1 and _name(point) in self.known:
+                    point["seed"] += 1
+                if (known := self.known.get(_name(point))) is not None:
+                    sampler.tell(token, sizes, known["value"])
+                    repeats += 1
+                    continue
+                repeats = 0
+                forks.ask((token, point), ("look", self.dropped, sizes, point["seed"], repair), self._patience(end))
+            for (token, point), found in forks.ready() if forks.running else ():
+                self._add(point, found)
+                sampler.tell(token, point["sizes"], point["value"])
+            if (false := self._false()) is not None:
+                forks.stop()
+                return false
+            worst = min((point["value"] for point in self.points), default=SILENT)
+            told = {} if worst >= SILENT else {"log-margin": worst}
+            progress.ticks(self.label, round(time.monotonic() - began), max(1, round(end - began)), told)
+            if time.monotonic() - written > 10:
+                written = time.monotonic()
+                self._write()
+        forks.stop()
+        return None
+
+    def _begin(self, forks: Forks, end: float) -> deque[dict[str, Any]]:
+        """Points to begin with: all where they are few, else some that can be judged."""
+        if self.region.points <= FEW:
+            return deque(self.region.all(Random(self.seed)))
+        if self.points:
+            return deque()
+        seconds = max(0.5, min(FINDING, (end - time.monotonic()) / 4))
+        found, tried = asked(forks, ("first", self.dropped, self.seed, BEGIN, seconds), self.limit + seconds) or ([], 0)
+        self.tried, self.met = self.tried + tried, self.met + len(found)
+        return deque(found)
+
+    def _goes_on(self, forks: Forks, end: float) -> bool:
+        """While there is time; the first point may take its own, since nothing is known without it."""
+        return time.monotonic() < end or (bool(forks.running) and not self.points)
+
+    def _patience(self, end: float) -> float:
+        return self.limit if not self.points else max(0.1, min(self.limit, end - time.monotonic()))
+
+    def _add(self, point: dict[str, Any], found: Mapping[str, Any] | None) -> None:
+        self.known[_name(point)] = point
+        point.update(found or {"said": "stopped", "value": STOPPED})
+        self.points.append(point)
+        self.known[_name(point)] = point  # its sizes may be others now
+
+    def _ask(self, forks: Forks, sizes: Mapping[str, Any], seed: int, end: float) -> dict[str, Any]:
+        """One point, now."""
+        point = {"sizes": dict(sizes), "seed": seed}
+        if (known := self.known.get(_name(point))) is None:
+            if time.monotonic() >= end:
+                return {"said": "not looked at"}
+            self._add(point, asked(forks, ("look", self.dropped, point["sizes"], seed, False), self._patience(end)))
+            known = point
+        return known
+
+    # what was found
+
+    @property
+    def finding(self) -> Finding:
+        judged = [point for point in self.points if point["said"] in ("true", "false")]
+        chosen = self.smallest or min(judged, key=lambda point: point["value"], default=None)
+        outcome = "none in the whole space" if self.over else "none found"
+        if self.smallest is not None:
+            outcome = "counterexample"
+        elif chosen is None:
+            outcome = "nothing to look at"
+        raised = next((point for point in self.points if point["said"] == "raised"), None)
+        sizes = dict(chosen["sizes"]) if chosen else {}
+        draws = f" --seed {chosen['seed']} --seeds 1" if chosen and self.claim.seeds > 1 else ""
+        return Finding(
+            dropped=self.dropped,
+            outcome=outcome,
+            sizes=sizes,
+            seed=chosen["seed"] if chosen else 0,
+            log_margin=chosen["value"] if chosen else None,
+            quantity=chosen["quantity"] if chosen else "",
+            measured=chosen["measured"] if chosen else None,
+            required=chosen["required"] if chosen else None,
+            command=f"stairwise verify {self.claim.name}{as_flags(sizes)}{draws}" if chosen else "",
+            judged=len(judged),
+            looked_at=len(self.points),
+            stopped=sum(point["said"] == "stopped" for point in self.points),
+            raised="" if raised is None else f"{raised['note']} at{as_flags(raised['sizes'])}",
+            found_after=self.found_after,
+            seconds=self.seconds,
+            note="" if judged else self._silence(),
+        )
+
+    def _silence(self) -> str:
+        """Why no point was judged."""
+        said = Counter(point["said"] for point in self.points)
+        kind = "breaks it and meets the others" if self.dropped else "meets the hypotheses"
+        if not self.points and self.met:
+            return "the time was over before a point was judged"
+        if not set(said) - {"outside", "inside", "refused"}:
+            return f"no config was met that {kind} ({max(self.tried, len(self.points)):,} tried)"
+        words = {
+            "stopped": f"took over {self.limit:g} s",
+            "raised": "made the check raise an error",
+            "refused": "were refused by the config or the check",
+            "outside": "broke another hypothesis",
+            "inside": "met the hypothesis",
+        }
+        return "; ".join(f"{count} {words.get(name, f'were {name}')}" for name, count in said.most_common())
+
+    def _write(self) -> None:
+        if self.file is not None:
+            kept = {"points": self.points, "smallest": self.smallest, "tried": self.tried, "met": self.met}
+            kept |= {"seconds": self.seconds, "found_after": self.found_after}
+            with explained(f"store the search of {self.claim.name} in {self.file.parent}"):
+                replace_file(self.file, seal({"claim": self.claim.name, "dropped": self.dropped, **kept}))
+
+
+def _name(point: Mapping[str, Any]) -> str:
+    return json.dumps([point["sizes"], point["seed"]], sort_keys=True)

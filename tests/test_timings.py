@@ -1,0 +1,37 @@
+"""Tables of timings on the pages are made from the files that the benchmark has written."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture
+def timings(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
+    from docs_site import timings
+
+    return timings
+
+
+def test_a_table_has_a_line_per_row_and_the_numbers_of_its_file(timings):
+    rows = json.loads((DOCS / "results/bench/users-cpu.json").read_text())["rows"]
+    shown = [line for line in timings.table("users-cpu").splitlines() if line.startswith("| `")]
+    assert len(shown) == len(rows)
+    for line, row in zip(shown, rows, strict=True):
+        assert row["work"] in line
+        assert f"{row['times faster than eager'][1]:.3g}" in line
+
+
+def test_a_row_that_failed_says_why(timings):
+    row = {"bench": "users", "work": "w", "unit": "seed", "mirror": "", "failure": "out of luck"}
+    assert "out of luck" in timings.line(row)
+
+
+def test_every_file_of_timings_is_shown_and_every_table_has_its_file():
+    named = re.findall(r"\{\{ bench: ([\w-]+) \}\}", (DOCS / "results/bench.md").read_text())
+    assert sorted(named) == sorted(path.stem for path in (DOCS / "results/bench").glob("*.json"))
