@@ -174,6 +174,21 @@ def test_a_reader_gets_what_was_measured_before_it_came_and_what_is_measured_the
     assert (reader.trials[0]["status"], reader.trials[0]["message"]) == ("diverged", "W became NaN")
 
 
+def test_a_reader_that_is_up_to_date_hears_of_every_start_and_every_end(feed):
+    seen, first = Seen(), trial(0)
+    feed.since(seen)
+    feed.measured([first], [Outcome()])  # nothing measured yet, and nothing else is new
+    started = feed.since(seen)
+    assert started is not None
+    assert [row["status"] for row in started["trials"]] == ["running"]
+    with feed.noting:  # as between the two halves of a note
+        feed.training = ((), ())
+        feed.ended.append((first, "finished", "", {}))
+    ended = feed.since(seen)
+    assert ended is not None
+    assert [row["status"] for row in ended["trials"]] == ["finished"]
+
+
 def test_readers_of_a_long_series_agree_whenever_they_came(feed, monkeypatch):
     monkeypatch.setattr(feeds, "POINTS", 8)
     early, late, lines = Seen(), Seen(), {}

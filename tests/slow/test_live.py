@@ -72,7 +72,7 @@ def test_a_run_is_seen_while_it_trains_and_its_page_stays_when_it_is_over(browse
         watched.until("!!document.querySelector('.ending')")
         assert "2 finished" in watched.text("note")
         assert "stairwise report --open --store store" in watched.text("ending")
-        assert watched.page.locator(".cell.finished").count() == 2
+        watched.until("document.querySelectorAll('.cell.finished').length === 2", 20)  # the board is drawn in its turn
         watched.ended()
         watched.until("document.querySelector('#stage output')?.textContent === 'step 300'", 10)
         watched.until("document.getElementById('beat').textContent.includes('keeps what it shows')")
@@ -98,6 +98,7 @@ def test_a_sweep_shows_a_board_of_its_settings_on_a_narrow_dark_screen(browser, 
     with Watched(browser, tmp_path, *words, width=390, color_scheme="dark") as watched:
         watched.until("!!document.querySelector('.ending')")
         watched.until("document.querySelectorAll('.cell').length === 4")
+        watched.until("document.querySelectorAll('.cell.finished').length === 4", 20)
         rows = watched.page.locator("#board th").all_inner_texts()
         assert sorted(row.strip() for row in rows) == ["learning_rate=0.1", "learning_rate=0.3"]
         assert "2 settings × 2 seeds" in watched.text("line")

@@ -67,7 +67,7 @@ class TrialRow:
     id: int
     trial: Trial
     label: str
-    version: int
+    version: int = 0
     status: str = RUNNING
     message: str = ""
     final: tuple[str, float] | None = None
@@ -151,7 +151,8 @@ class Feed(Silent):
         with self.noting:
             self.training = ((), ())
             self.ended.append((trial, status, message, finals))
-        self._note(done=self.facts["done"] + 1, counts=dict(self.counts), tick=0)
+            self.facts.update(done=self.facts["done"] + 1, counts=dict(self.counts), tick=0)
+            self.notes += 1
 
     def note(self, text: str) -> None:
         self._note(note=text)
@@ -222,6 +223,11 @@ class Feed(Silent):
             self.unread.append(trial)
         row.status, row.message, row.final, row.outcome = status, message, Aim().of(finals), None
         row.arrays += trial.experiment.microscope is not None  # there may be more to see than while it trained
+        self._changed(row)
+
+    def _changed(self, row: TrialRow) -> None:
+        """Readers who are up to date have this still to see, whatever else is new."""
+        self.version += 1
         row.version = self.version
 
     def _row(self, trial: Trial) -> TrialRow:
@@ -230,7 +236,8 @@ class Feed(Silent):
             own = trial.experiment.name == self.about["experiment"]  # else one that others start from
             label = plain(self.call(trial) if own else f"{trial.experiment.name} {trial.arm}".strip())
             axes = self.axes.setdefault(trial.program_key, stage_axes(trial.experiment, trial.config))
-            row = self.rows[trial.digest] = TrialRow(next(self.ids), trial, label, self.version, axes=axes)
+            row = self.rows[trial.digest] = TrialRow(next(self.ids), trial, label, axes=axes)
+            self._changed(row)
             if len(self.rows) > TRIALS:
                 self._forget(next((each for each in self.rows.values() if each.status != RUNNING), row))
         return row
