@@ -3,7 +3,7 @@
 Each mutant is tried in a process of its own, forked from one that has imported everything and has started no device:
 patching in one process would leave survivors in the caches of compiled functions.
 
-killed      a compared value has changed the status of a case
+killed      a compared value has changed the status of a case: the first such case is enough
 survived    no status has changed, though the function gives other values
 masked      a status has changed to one that nobody looks at (outside, vacuous, skipped)
 invalid     it raised, took too long, or gave something that is not a number: says nothing
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stairwise.config import Config, ConfigError, leaves, update
 from stairwise.lab import registry
@@ -62,14 +62,24 @@ class MutantResult:
         return f"{self.paper}/{self.claim}: {self.place} line {self.line}: {self.before}  ->  {self.after}"
 
 
+class Said(NamedTuple):
+    """A claim at one case and seed: its status, every compared value, and how long it took."""
+
+    status: str
+    values: tuple[float, ...]
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Found:
-    """What a claim says: the status of every case, every compared value, and why it says nothing if it does not."""
+    """What a claim says at each case and seed, and why it says nothing if it does not."""
 
-    statuses: tuple[str, ...]
-    values: tuple[float, ...]
+    said: tuple[Said, ...]
     broken: str
-    seconds: float
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds for each in self.said)
 
 
 def audit(
@@ -112,7 +122,7 @@ def audit(
             if _key(claim, mutant) in known:
                 continue
             if claim.name not in started:
-                started[claim.name] = work.alone(lambda claim=claim: look(claim, claim.cases, seeds_of(claim, 0, None)))
+                started[claim.name] = work.alone(lambda claim=claim: look(claim, points(claim)))
             before = started[claim.name]
             if before is None or before.broken:
                 continue
@@ -158,42 +168,55 @@ def of_claim(claim: Claim) -> list[Mutant]:
     return [mutant for function in functions for mutant in mutants(function)]
 
 
-def look(claim: Claim, cases: Iterable[Config], seeds: Sequence[int]) -> Found:
-    """The claim at some cases and seeds, as it stands in this process."""
+def points(claim: Claim) -> list[tuple[Config, int]]:
+    """The cases and seeds at which the ledger asks a claim."""
+    return [(case, seed) for case in claim.cases for seed in seeds_of(claim, 0, None)]
+
+
+def look(
+    claim: Claim, at: Iterable[tuple[Config, int]], noticed: Callable[[int, Said], bool] = lambda number, said: False
+) -> Found:
+    """The claim at some cases and seeds, as it stands in this process, until one of them is `noticed`."""
     import jax
 
-    began = time.monotonic()
     prepare_jax()
-    statuses: list[str] = []
-    values: list[float] = []
+    found: list[Said] = []
     with jax.enable_x64(claim.precision == 64):
-        for case in cases:
-            for seed in seeds:
-                try:
-                    verdict = claim.at(case, seed)
-                except ConfigError as error:
-                    return Found((), (), f"refused: {error}", time.monotonic() - began)
-                if verdict.status == "fails" and (verdict.measured is None or "not a number" in verdict.note):
-                    return Found((), (), verdict.note, time.monotonic() - began)
-                statuses.append(verdict.status)
-                values += [
-                    float(row[name]) for row in verdict.details if "is" in row for name in ("measured", "required")
-                ]
-    return Found(tuple(statuses), tuple(values), "", time.monotonic() - began)
+        for case, seed in at:
+            began = time.monotonic()
+            try:
+                verdict = claim.at(case, seed)
+            except ConfigError as error:
+                return Found(tuple(found), f"refused: {error}")
+            if verdict.status == "fails" and (verdict.measured is None or "not a number" in verdict.note):
+                return Found(tuple(found), verdict.note)
+            rows = [row for row in verdict.details if "is" in row]
+            values = tuple(float(row[name]) for row in rows for name in ("measured", "required"))
+            found.append(Said(verdict.status, values, time.monotonic() - began))
+            if noticed(len(found) - 1, found[-1]):
+                break
+    return Found(tuple(found), "")
 
 
 def _judge(claim: Claim, mutant: Mutant, before: Found) -> tuple[str, str]:
-    """In a process of its own: outcome and note."""
+    """In a process of its own: outcome and note. Quick cases come first, and the first that notices is enough."""
     put_in_place(mutant)
-    after = look(claim, claim.cases, seeds_of(claim, 0, None))
+    asked = sorted(zip(points(claim), before.said, strict=True), key=lambda pair: pair[1].seconds)
+    was = [said for _, said in asked]
+
+    def killed(number: int, said: Said) -> bool:
+        return said.status not in (was[number].status, *UNSEEN)
+
+    after = look(claim, [point for point, _ in asked], killed)
     if after.broken:
         return "invalid", after.broken[:120]
-    changed = [(a, b) for a, b in zip(before.statuses, after.statuses, strict=True) if a != b]
-    if any(now not in UNSEEN for _, now in changed):
+    if killed(len(after.said) - 1, after.said[-1]):
         return "killed", ""
-    if changed:
-        return "masked", f"{changed[0][0]} became {changed[0][1]}"
-    return "same" if same(before.values, after.values) else "survived", ""
+    masked = [(a.status, b.status) for a, b in zip(was, after.said, strict=True) if a.status != b.status]
+    if masked:
+        return "masked", f"{masked[0][0]} became {masked[0][1]}"
+    unchanged = all(same(a.values, b.values) for a, b in zip(was, after.said, strict=True))
+    return "same" if unchanged else "survived", ""
 
 
 def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str]:
@@ -209,9 +232,8 @@ def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str]:
         return value
 
     put_in_place(mutant, both)
-    cases = [(case, seed) for case in claim.cases for seed in seeds_of(claim, 0, None)]
-    for case, seed in [*cases, *other_cases(claim)]:
-        look(claim, [case], [seed])
+    for point in [*points(claim), *other_cases(claim)]:
+        look(claim, [point])
         if any(calls):
             return "survived", ""
     return ("equivalent", "") if calls else ("survived", "the function is not called")
