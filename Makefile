@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 STORE ?= stairwise-store
 REPORT ?= report
 SEED ?= 1
+AGAIN := --reruns 1 -rR # a test that fails is tried once more and listed: those of processes, browsers and clocks depend on the machine
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes, which would all read the sources again
 
 .PHONY: reproduce reproduce-all test test-slow fuzz kills lint format bench docs clean
@@ -18,11 +19,11 @@ reproduce-all: $(VENV)/.core
 	$(BIN)/stairwise reproduce --all --store $(STORE) --out $(REPORT)
 
 test: lint
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(AGAIN)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "slow and not quiet" -n 2 --dist loadfile tests
-	$(BIN)/python -m pytest -m quiet tests/slow
+	$(BIN)/python -m pytest -m "slow and not quiet" -n 2 --dist loadfile $(AGAIN) tests
+	$(BIN)/python -m pytest -m quiet $(AGAIN) tests/slow
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz 10000 $(SEED)
