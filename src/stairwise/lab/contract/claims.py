@@ -45,9 +45,10 @@ class Claim:
     the test. `hypotheses` are named predicates of the config, which are checked without running; `infeasible` says why
     no case meets all of them. `free` says of a function in `of` why it may give other values as well, for an audit: a
     basis that may be scaled. `search` gives ranges of fields in which counterexamples may be looked for. `seeds` is
-    how many seeds a check runs at that draws at random. `argument` says of a true statement what its printed proof
-    lacks. `corrected` names the claim that puts a false one right; the paper fills in the other way, `corrects`.
-    `optimise` says that the check's programs run for longer than they take to compile.
+    how many seeds a check runs at that draws at random, three or more; `one_seed` says why one is enough: it makes
+    many draws itself, say. `argument` says of a true statement what its printed proof lacks. `corrected` names the
+    claim that puts a false one right; the paper fills in the other way, `corrects`. `optimise` says that the check's
+    programs run for longer than they take to compile.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Claim:
     infeasible: str = ""
     search: Mapping[str, tuple[float, float, str]] = field(default_factory=dict)
     seeds: int = 1
+    one_seed: str = ""
     optimise: bool = False
     free: Mapping[str, str] = field(default_factory=dict)
     corrected: str = ""
@@ -98,6 +100,8 @@ class Claim:
             raise ValueError(f"{self.id}: of must name functions")
         if self.seeds < 1:
             raise ValueError(f"{self.id}: seeds={self.seeds} must be at least 1")
+        if self.one_seed and self.seeds > 1:
+            raise ValueError(f"{self.id}: one_seed= is for a check at one seed, and it has seeds={self.seeds}")
         known = {leaf.path for case in self.cases[:1] for leaf in leaves(case)}
         for path, (low, high, spacing) in self.search.items():
             if path not in known or not low < high or spacing not in ("log", "linear"):
@@ -247,8 +251,8 @@ def place_of(function: Any) -> str:
 class Ledger:
     """Collects a paper's claims as their checks are defined; one decorator per form.
 
-    All take `statement`, `says`, `tier`, `aliases`, `hypotheses`, `infeasible`, `search`, `seeds`, `precision`,
-    `optimise` and `argument`.
+    All take `statement`, `says`, `tier`, `aliases`, `hypotheses`, `infeasible`, `search`, `seeds`, `one_seed`,
+    `precision`, `optimise` and `argument`.
     """
 
     claims: list[Claim] = field(default_factory=list)

@@ -131,6 +131,7 @@ def every_hop_is_expressed(config: BuiltNetwork, seed: int):
     corrected="thm4",
     hypotheses=POWER | {"k >= 4": lambda config: config.task.blocks >= 4},
     cases=Sizes(Task(8, 3)),
+    seeds=3,
 )
 def the_printed_position_is_wrong(config: Sizes, seed: int):
     task, hidden = config.task, hidden_of(config.task, seed)
@@ -319,6 +320,7 @@ def one_embedding_serves_every_support(config: Sparse, seed: int):
     corrected="thm9",
     hypotheses={"m >= 1": lambda config: config.task.moved >= 1},
     cases=Sparse(),
+    seeds=3,
 )
 def the_printed_readout_counts_twice(config: Sparse, seed: int):
     error, wrong, _ = sparse_error(config, config.hidden(seed, True), seed, False, printed=True)

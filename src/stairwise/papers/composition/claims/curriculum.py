@@ -101,6 +101,7 @@ class Chances(Config):
     of=(descent.curriculum,),
     hypotheses=lambda config: theorem_7(config.run),
     cases=Chances(),
+    one_seed="it counts 300 runs, each with samples and hidden permutations of its own",
 )
 def nearly_every_run_learns(config: Chances, seed: int):
     def failures(run: AlgorithmRun, repeats: int) -> int:

@@ -290,6 +290,7 @@ def margins_of(hidden: np.ndarray, layer: int, sequence: np.ndarray, g: np.ndarr
     ),
     of=(population.population_margin,),
     cases=tuple(Margins(4, N) for N in (5, 3, 4, 6)),
+    seeds=3,
 )
 def margins_have_closed_forms(config: Margins, seed: int):
     sequence = random_sequences(config.task, 1, seed)[0]
@@ -320,6 +321,7 @@ def score_table(config: Margins, seed: int, table):
     says=r"times $kN^2$: the right key has $N-1-c$, the own key $f-2$, other blocks' other values $-c$",
     of=(population.first_scores,),
     cases=tuple(Margins(4, N) for N in (5, 4, 7)),
+    seeds=3,
 )
 def the_corrected_scores_are_those_found(config: Margins, seed: int):
     yield from score_table(config, seed, population.first_scores)
@@ -333,6 +335,7 @@ def the_corrected_scores_are_those_found(config: Margins, seed: int):
     certificate="certificates/lem15.py",
     corrected="lem15-scores",
     cases=Margins(4, 5),
+    seeds=3,
 )
 def the_printed_scores_are_not(config: Margins, seed: int):
     yield from score_table(config, seed, population.first_scores_printed)

@@ -111,6 +111,7 @@ def trained_layers_stay_right(config: AlgorithmRun, seed: int):
     certificate="certificates/lem34.py",
     corrected="lem34",
     cases=Rough(beta=14.0),
+    seeds=3,
 )
 def leaks_of_several_layers_add(config: Rough, seed: int):
     require(config.task.blocks >= 2, f"task.blocks={config.task.blocks} must be at least 2 for a second layer")
@@ -488,4 +489,5 @@ LEDGER.family(
     of=(perturbation.uniform_cross_gradient,),
     hypotheses=SMALL_START,
     corrected="lem37-first",
+    seeds=3,
 )

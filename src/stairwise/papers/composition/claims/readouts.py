@@ -135,6 +135,7 @@ LEDGER.family(
     certificate="certificates/lem18.py",
     corrected="lem18",
     cases=(Start(Task(2, 3)), Start(Task(4, 3))),
+    seeds=3,
 )
 def the_printed_first_readout_lacks_a_block(config: Start, seed: int):
     task, hidden = config.task, with_fixed_points(config.task, seed)

@@ -100,6 +100,7 @@ def samples_needed(k: int, N: int, tests: int, rng: np.random.Generator) -> int:
     r" with smaller powers, about $k^2$ at these sizes and hardly with $N$",
     of=(noise.samples_theorem,),
     cases=GrowingSizes(),
+    seeds=3,
 )
 def fewer_samples_than_the_theorem_asks_for(config: GrowingSizes, seed: int):
     rng = draws_of(seed, "samples")

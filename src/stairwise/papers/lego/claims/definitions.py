@@ -297,7 +297,7 @@ class Enumerated(Config):
 
 
 def listed(config: Enumerated, seed: int):
-    """The task, a random network, every chain, and for each the log of p(clause) at every step, by 5d-wide products."""
+    """The task, a random network, every chain, and the log of p of each token at each step, by 5d-wide products."""
     task = task_of(config)
     rng, d = draws_of(seed, "weights and scores"), task.vocabulary
     W = jnp.asarray(config.sigma0 * rng.standard_normal((5, d, 5, d, config.neurons)))
@@ -307,7 +307,7 @@ def listed(config: Enumerated, seed: int):
     dense, logs = literal.network_of(network), []
     for told in chains.sentences(task, examples):
         steps = [literal.step_of(dense, told[: L + step], L, told[L + step]) for step in range(1, L + 1)]
-        logs.append([np.log(step.logit[np.arange(5), step.target]).sum() for step in steps])
+        logs.append([np.log(step.logit[np.arange(5), step.target]) for step in steps])
     return task, network, examples, np.array(logs)
 
 
@@ -334,7 +334,7 @@ def every_loss(
 )
 def accuracy_over_every_chain(config: Enumerated, seed: int):
     task, network, examples, logs = listed(config, seed)
-    yield equal("Acc of each chain", every_accuracy(network, task, examples), np.exp(logs).mean(axis=1))
+    yield equal("Acc of each chain", every_accuracy(network, task, examples), np.exp(logs.sum(axis=2)).mean(axis=1))
 
 
 @LEDGER.exact(
@@ -349,6 +349,8 @@ def accuracy_over_every_chain(config: Enumerated, seed: int):
 def loss_over_every_chain(config: Enumerated, seed: int):
     task, network, examples, logs = listed(config, seed)
     steps = tuple(range(1, task.length + 1))
-    yield equal("loss of each chain", every_loss(network, task, examples, steps), -logs.sum(axis=1))
+    yield equal("loss of each chain", every_loss(network, task, examples, steps), -logs.sum(axis=(1, 2)))
+    of_value = every_loss(network.only(models.VALUE), task, examples, steps)
+    yield equal("loss of each chain, of a network for the value alone", of_value, -logs[:, :, models.VALUE].sum(axis=1))
     empty = models.ClauseTransformer(0 * network.weights, network.scores, 0.0, 50.0, 0.5, 4)
     yield equal("5 L log d", every_loss(empty, task, examples, steps), 5 * task.length * math.log(task.vocabulary))

@@ -67,6 +67,11 @@ def features_at_the_end(config: Trained, seed: int):
         yield equal(f"accuracy, draw {place}", float(one.token.accuracy(one.end())), 1.0)
         yield row(table(config, one))
     action, value = predicted(config)
+    # b is far below what descent resolves, so where confounders rest is asked of the prediction itself
+    sums, own = action[..., None] + value[:, :, None, :], np.eye(config.group.values, dtype=bool)[None, :, None, :]
+    pairs = config.group.fibers[:, :, :, None]
+    yield equal("V(g) + V(y') of predicted confounders, over b", sums[pairs ^ own] / config.bias, -2.0, 1e-9)
+    yield equal("V(g) + V(y) of predicted own pairs, over 2B'", sums[pairs & own] / (2 * config.height), 1.0)
     for place, one in enumerate(alone):
         of_action, of_value = one.won()
         yield equal(f"neurons that win, draw {place}", int(one.shape.distinct()), config.group.values**2)
@@ -114,6 +119,7 @@ LEDGER.family(
     },
     form="bound",
     of=END,
+    one_seed="it looks at four draws of the start, and at how many of them have one neuron per pair",
     optimise=True,
 )
 
@@ -127,6 +133,7 @@ LEDGER.family(
     of=(models.feature_scale, activation.smooth_relu_printed),
     hypotheses=both(assumption_4_1, lambda config: {"sigma_0 log d <= rho/40": config.bias <= config.network.rho / 40}),
     cases=(FREE, *(dataclasses.replace(FREE, activation=name) for name in ("definition", "flat"))),
+    seeds=3,
 )
 def offset_of_the_features(config: Trained, seed: int):
     one = seen(config, seed)
@@ -175,6 +182,7 @@ def one_neuron_per_pair(config: Resolved, seed: int):
     of=(features.magnitudes_printed,),
     hypotheses=both(assumption_c1, regime),
     cases=FIBERS,
+    seeds=3,
 )
 def printed_magnitudes(config: Trained, seed: int):
     one = seen(config, seed)
@@ -302,6 +310,7 @@ def order_on_fibers(config: Trained, seed: int):
     r" the clip's $1\{F<B\}$, under every activation",
     of=(phases.gamma,),
     cases=(FREE, FIBERS, dataclasses.replace(FREE, activation="definition")),
+    seeds=3,
 )
 def gradients_split_into_push_and_pull(config: Trained, seed: int):
     one, group = seen(config, seed), config.group

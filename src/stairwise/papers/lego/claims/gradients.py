@@ -57,6 +57,7 @@ OVERSHOT = Ideal(Task("C3", 4, 1), samples=12)
     of=(gradients.weights,),
     hypotheses={"C_B >= 4 (sufficiently large)": lambda config: config.clip_factor >= 4},
     cases=OVERSHOT,
+    seeds=3,
 )
 def the_printed_gradient_of_the_weights(config: Ideal, seed: int):
     """On the learned features, a tenth beyond the clip, as the last steps of descent leave them."""
@@ -97,6 +98,7 @@ def the_gradient_of_attention(config: Drawn, seed: int):
     of=(gradients.clause_weights, gradients.xi),
     hypotheses={"C_B >= 4 (sufficiently large)": lambda config: config.clip_factor >= 4},
     cases=Ideal(Task("C3", 5, 2), scores=(5.0, 0.0, 5.0, 0.0), samples=12),
+    seeds=3,
 )
 def the_printed_gradient_of_attention(config: Ideal, seed: int):
     """On the learned features, a tenth beyond the clip, under attention that has found its two clauses."""
@@ -215,6 +217,7 @@ LEDGER.family(
     of=(gradients.blocks_printed,),
     hypotheses=assumption_c1,
     cases=LONGER,
+    seeds=3,
 )
 def the_printed_predicate_block_of_longer_chains(config: Drawn, seed: int):
     long_enough(config.task, 2)

@@ -204,6 +204,7 @@ LEDGER.family(
     of=RECURSION,
     hypotheses=STAGED,
     tier="minutes",
+    seeds=3,
 )
 
 
@@ -215,6 +216,7 @@ LEDGER.family(
     hypotheses=STAGED,
     cases=TABLE,
     tier="minutes",
+    seeds=3,
 )
 def one_more_doubling(config: Stages, seed: int):
     for stage in stages_of(config, seed):
@@ -250,6 +252,7 @@ def end_of_a_stage(config: Stages, seed: int):
     hypotheses=STAGED,
     cases=TABLE,
     tier="minutes",
+    seeds=3,
 )
 def concentration_stays_constant(config: Stages, seed: int):
     second = []
@@ -275,6 +278,7 @@ def concentration_stays_constant(config: Stages, seed: int):
     infeasible="at C_B = 2026 the loss that ends a stage is d^-2026, below what a float64 can hold",
     cases=TABLE,
     tier="minutes",
+    seeds=3,
 )
 def concentration_as_printed(config: Stages, seed: int):
     yield equal("20.16 c1 at that C_B", 20.16 * lengths.window_constant(lengths.clip_factor_for(0.01)), 0.01)
@@ -358,6 +362,7 @@ def curriculum_training(records: Sequence[Any]):
 )
 def learns_the_chain(config: AttentionRun, seed: int):
     yield from written_out(config)
+    yield from clause_by_clause(config, seed)
     path = path_of(config)
     after, before = (accuracies(config, path.scores[place], 2, 2, seed)["expected probability"] for place in (-1, 0))
     yield at_most("1 - Acc after", 1 - after, 1 / config.vocabulary)

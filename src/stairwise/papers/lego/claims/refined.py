@@ -120,6 +120,7 @@ LEDGER.family(
     },
     form="exact",
     of=(models.ideal, models.feature_scale, models.feature_ratio),
+    seeds=3,
 )
 
 
@@ -264,6 +265,7 @@ LEDGER.family(
     of=(refined.lambdas,),
     hypotheses=assumption_c1,
     cases=LONGER,
+    seeds=3,
 )
 def the_printed_lambda_of_longer_chains(config: Ideal, seed: int):
     long_enough(config.task, 2)

@@ -205,6 +205,7 @@ LEDGER.family(
     of=(gradients.blocks_printed,),
     hypotheses=assumption_c1,
     cases=LONGER,
+    seeds=3,
 )
 def the_printed_predicate_block_of_longer_chains(config: Ideal, seed: int):
     yield from checked(config, seed, (2,), block_pairs(0, printed=True))
@@ -264,4 +265,5 @@ LEDGER.family(
     },
     form="misprint",
     hypotheses=assumption_c1,
+    seeds=3,
 )

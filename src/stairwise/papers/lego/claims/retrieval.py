@@ -239,6 +239,7 @@ LEDGER.family(
     form="reported",
     cases=Retrieval(),
     tier="minutes",
+    seeds=3,
 )
 
 
@@ -248,6 +249,7 @@ LEDGER.family(
     says=r"the active diagonal $\Phi$ stays of order $\log d$",
     cases=Retrieval(),
     tier="minutes",
+    seeds=3,
 )
 def the_diagonal_stays_bounded(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
@@ -271,6 +273,7 @@ def predictions(run: RetrievalRun, seed: int) -> list[Any]:
     r" $\sigma_0 \log d$",
     cases=Retrieval(),
     tier="minutes",
+    seeds=3,
 )
 def three_slots_make_lambda(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():
@@ -290,6 +293,7 @@ def three_slots_make_lambda(config: Retrieval, seed: int):
     r" $d\,\mathrm{logit}_j/(1 - \mathrm{logit}_{x_1})$",
     cases=Retrieval(),
     tier="minutes",
+    seeds=3,
 )
 def wrong_classes_share_evenly(config: Retrieval, seed: int):
     for variables, run in trained(config, seed).items():

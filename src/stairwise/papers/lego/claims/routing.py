@@ -51,6 +51,7 @@ def concentrated(config: Diluted) -> dict[str, bool]:
     ),
     hypotheses=concentrated,
     cases=(Diluted(), Diluted(scores=(0.3, 0.3, 0.3, 0.3))),
+    seeds=3,
 )
 def attention_dilutes_as_predicted(config: Diluted, seed: int):
     a, b, c, e = config.scores

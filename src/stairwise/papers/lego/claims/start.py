@@ -258,6 +258,7 @@ LEDGER.family(
     },
     form="exact",
     of=(models.ideal, models.feature_scale, start.logit_floor),
+    seeds=3,
 )
 
 

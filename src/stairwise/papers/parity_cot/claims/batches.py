@@ -61,6 +61,19 @@ def _points_at(secret: np.ndarray, tokens: np.ndarray, kappa: np.ndarray) -> boo
     return True
 
 
+def by_loops(tokens: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+    """The gradient in A at uniform attention, one key of one query of one sequence after another (Lemma 20)."""
+    (samples, length), queries = tokens.shape, len(kappa)
+    found = np.zeros((length - 1, 2, queries, 2))
+    for b in tokens:
+        for q in range(queries):
+            i = length - 1 - queries + q
+            w = [kappa[q, b[i], j, b[j]] for j in range(i + 1)]
+            for j in range(i + 1):
+                found[j, b[j], q, b[i]] -= (1 - 2 * int(b[i + 1])) * (w[j] - sum(w) / len(w)) / len(w) / samples
+    return found
+
+
 def noise_of_one_sample(n: int, k: int, m: int, rng: np.random.Generator) -> float:
     """Measured on many small batches: the variance of kappa at other keys times the batch, over its squared mean.
 
@@ -87,6 +100,9 @@ def noise_of_one_sample(n: int, k: int, m: int, rng: np.random.Generator) -> flo
 )
 def the_batch_grows_no_faster_than_the_inputs(config: GrowingBatches, seed: int):
     rng, bits = draws_of(seed, "batches"), sorted(set(config.bits))
+    few = draws_of(seed, "few sequences")
+    tokens, kappa = _sequences(4, few.permutation(4)[:3], 5, few), few.standard_normal((3, 2, 7, 2))
+    yield equal("gradient in A of five sequences", gradients.attention_gradient(tokens, kappa), by_loops(tokens, kappa))
     noise, needed, noises, unions = draws_of(seed, "noise of one sample"), [], [], []
     for n in bits:
         k = max(2, round(config.share * n))

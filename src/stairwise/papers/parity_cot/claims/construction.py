@@ -169,6 +169,7 @@ class GrowingConstruction(Config):
     r" $k = n/\ln^p$",
     of=(memory.memory,),
     cases=(GrowingConstruction(), GrowingConstruction(5.0)),
+    seeds=3,
 )
 def memory_is_small_for_large_inputs(config: GrowingConstruction, seed: int):
     logs, ratios = [], []
@@ -249,6 +250,7 @@ def enough(shares: dict[int, float], share: float) -> float:
     r" $k\ln(n/\delta)$",
     of=(construction.certificate,),
     cases=(Widths(), Widths(100, 5, draws=12), Widths(100, 20, (8.0, 16.0, 24.0, 32.0, 48.0), draws=5)),
+    seeds=3,
 )
 def which_width_is_enough(config: Widths, seed: int):
     found = successes(config, seed)
@@ -294,6 +296,7 @@ class RoundedConstruction(Config):
         "most >= c log2 n": lambda c: c.most >= precision.bits_of(c.factor, max(c.sizes)),
     },
     cases=RoundedConstruction(),
+    seeds=3,
 )
 def few_bits_represent_parity(config: RoundedConstruction, seed: int):
     for n in config.sizes:

@@ -80,6 +80,7 @@ def sequences_with_chain(config: RandomSequences, seed: int):
     of=(Problem.tokens,),
     corrected="eq2",
     cases=RandomSequences(samples=16),
+    seeds=3,
 )
 def losses_are_swapped(config: RandomSequences, seed: int):
     plain = Task(config.task.bits, config.task.size, cot=False)

@@ -240,6 +240,7 @@ def singular_values(config: Matrices, seed: int) -> list[tuple[int, int, np.ndar
     statement="Lemma 28",
     says=r"cited: $\|A\| \le CK(\sqrt{m} + \sqrt{n} + t)$ for independent sub-Gaussian entries; $C$ as measured",
     cases=Matrices(),
+    seeds=3,
 )
 def operator_norms(config: Matrices, seed: int):
     for m, n, ends in singular_values(config, seed):
@@ -251,6 +252,7 @@ def operator_norms(config: Matrices, seed: int):
     statement="Lemma 29",
     says=r"cited: singular values within $CK^2(\sqrt{n} + t)$ of $\sqrt{m}$; $C$ is measured for signs",
     cases=Matrices(),
+    seeds=3,
 )
 def singular_value_ends(config: Matrices, seed: int):
     for n, m, ends in singular_values(config, seed):  # the transposed matrix: m rows, n <= m columns

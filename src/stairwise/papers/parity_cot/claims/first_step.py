@@ -68,6 +68,7 @@ def attention_is_uniform(config: Run, seed: int):
     means=r"the summand is $e_{j,b[j]}$",
     corrected="lem9",
     cases=PROOF,
+    seeds=3,
 )
 def the_summand_is_another(config: Run, seed: int):
     found, shown, i = attention_outputs(config, seed, 0)
@@ -311,6 +312,7 @@ def the_second_step_is_like_the_first(config: Run, seed: int):
     r" at $i = n+1$ twice that",
     of=(gradients.two_steps, gradients.step2_margin),
     cases=(Ideal(), Ideal(Task(5, 2))),
+    seeds=3,
 )
 def what_two_steps_leave(config: Ideal, seed: int):
     run = ideal(config, seed)

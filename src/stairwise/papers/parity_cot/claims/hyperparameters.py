@@ -18,6 +18,7 @@ class Asymptotic(Config):
     scale: float = option(1.0, "eps", low=1e-6, high=1e6)
 
 
+DIGITS = (math.log10(2), *(0.5 * step for step in range(1, 201)))  # n = 2 to 10^100, where plain numbers do
 RANGE = {"4 <= p <= 5": lambda config: 4 <= config.power <= 5}
 
 
@@ -71,7 +72,9 @@ def from_which_n_on(config: Asymptotic, seed: int):
     for name, x in needed.items():
         says = hyperparameters.CONDITIONS[name].says
         yield at_most(f"{says}: ln n from which it holds", x, 1e60)
-        if math.log(1000) < x < 200 * math.log(10):  # where plain numbers can say it too
+        if all(smaller < larger for smaller, larger in (sides(digits, config)[name] for digits in DIGITS)):
+            yield equal(f"{says}: ln n from which it holds, which is for every n", x, math.log(2))
+        if math.log(3) < x < 200 * math.log(10):  # where plain numbers can say it too
             below, above = (sides(x / math.log(10) * factor, config)[name] for factor in (0.999, 1.001))
             yield at_most(f"{says}: false just below, true just above", above[0] / above[1], below[0] / below[1])
             yield at_most(f"{says}: true just above", above[0], above[1])

@@ -88,6 +88,7 @@ LEDGER.family(
     corrected="lem20",
     hypotheses=SECOND,
     cases=PROOF,
+    seeds=3,
 )
 
 
@@ -167,6 +168,7 @@ def scores_are_as_predicted(config: Ideal, seed: int):
     certificate="certificates/lem21.py",
     corrected="lem21-logits",
     cases=(Ideal(), Ideal(Task(5, 2))),
+    seeds=3,
 )
 def the_position_is_squared(config: Ideal, seed: int):
     run, n, k, m = ideal(config, seed), config.task.bits, config.task.size, config.neurons

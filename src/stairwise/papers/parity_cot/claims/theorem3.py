@@ -265,6 +265,7 @@ def without_chain_nothing_is_learnt(records: list[Any]):
     means=r"$\mathrm{sgn}\,T(b)[i] = (-1)^{b[i+1]+1}$, as in Theorem 1 and in the hinge loss",
     corrected="thm3-proof",
     cases=PROOF,
+    seeds=3,
 )
 def signs_are_not_bits(config: Run, seed: int):
     outputs = trajectory.view(trajectory.trajectory(config, seed), 3).ideal
@@ -304,6 +305,7 @@ class RoundedSteps(Run):
     r" ($\Theta(\log n)$ in print)",
     of=(precision.rounded, precision.rounded_outputs, precision.few_bits),
     cases=(RoundedSteps(), RoundedSteps(Task(6, 2)), RoundedSteps(Task(10, 2))),
+    seeds=3,
 )
 def few_bits_learn_parity(config: RoundedSteps, seed: int):
     sequences = all_sequences(config.task, seed)

@@ -69,6 +69,7 @@ def gradient_of_the_last_step(config: Run, seed: int):
     certificate="certificates/lem23.py",
     corrected="lem23",
     cases=(Ideal(), Ideal(Task(5, 2))),
+    seeds=3,
 )
 def attention_has_no_one_over_i(config: Ideal, seed: int):
     run = ideal(config, seed)
@@ -157,6 +158,7 @@ def increments(run: trajectory.Trajectory) -> np.ndarray:
     certificate="certificates/lem25_steps.py",
     corrected="lem15-mean",
     cases=(Ideal(), Ideal(Task(5, 2))),
+    seeds=3,
 )
 def two_steps_leave_more(config: Ideal, seed: int):
     run = ideal(config, seed)
@@ -173,6 +175,7 @@ def two_steps_leave_more(config: Ideal, seed: int):
     certificate="certificates/lem25.py",
     corrected="lem25",
     cases=(Ideal(shift=4 / 3), Ideal(Task(5, 2), shift=4 / 3)),
+    seeds=3,
 )
 def neurons_do_not_move_that_far(config: Ideal, seed: int):
     run, rate = ideal(config, seed), float(ideal(config, seed).rates[2])
@@ -248,6 +251,7 @@ def by_query(values: np.ndarray) -> np.ndarray:
     certificate="certificates/lem26.py",
     corrected="lem25-mean",
     cases=(Ideal(shift=4 / 3), Ideal(Task(5, 2), shift=4 / 3)),
+    seeds=3,
 )
 def the_output_is_smaller(config: Ideal, seed: int):
     run, eps = ideal(config, seed), config.scale

@@ -139,6 +139,7 @@ LARGE_ENOUGH = {
         )
     },
     cases=(Rates(), Rates(link=LinkFunction("cos"), size=4)),
+    seeds=3,
 )
 def the_error_falls_at_the_rate_of_the_theorem(config: Rates, seed: int):
     errors = []
@@ -169,6 +170,7 @@ def the_error_falls_at_the_rate_of_the_theorem(config: Rates, seed: int):
         )
     },
     cases=(Rates(), Rates(link=LinkFunction("cos"), size=4)),
+    seeds=3,
 )
 def attention_concentrates_on_the_children(config: Rates, seed: int):
     off, leak = [], []
@@ -227,6 +229,7 @@ def the_error_term_is_small_from_there_on(config: Leaking, seed: int):
         Step(Task(64, 16), LinkFunction("cos")),
         Step(Task(16, 4), LinkFunction("requ", 4.0), 14.0),
     ),
+    seeds=3,
 )
 def errors_follow_the_recursion(config: Step, seed: int):
     net, attention = weights_after(config, seed)

@@ -80,6 +80,7 @@ def samples_are_not_cross_referenced(config: Weights, seed: int):
     free={"Tree.nodes_before": "no node of a tree with padding is as high as the number of nodes"},
     hypotheses=GENERIC_WEIGHTS,
     cases=(Weights(Task(16, 8)), Weights(Task(16, 7), scale=2.0)),
+    seeds=3,
 )
 def hidden_entries_have_no_gradient(config: Weights, seed: int):
     d = config.task.bits
@@ -139,6 +140,7 @@ def passes(net, x: np.ndarray, count: int) -> np.ndarray:
     of=(model.PositionalAttention.by_tokens, model.PositionalAttention.by_levels),
     hypotheses=GENERIC_WEIGHTS,
     cases=(Weights(Task(24, 16)), Weights(Task(16, 7), LinkFunction("cos"))),
+    seeds=3,
 )
 def the_chain_is_a_fixed_point(config: Weights, seed: int):
     x = bits_of(config.task, config.samples, seed).astype(np.float64)
@@ -181,6 +183,7 @@ def backward_weights(net):
     means=r"$\mathrm{TF}^{(k-1)}$, as the sentence before says; $v$ is right for the block mask of Section 3.3",
     corrected="tf-fixpoint",
     cases=Weights(Task(24, 16)),
+    seeds=3,
 )
 def v_passes_do_not_finish_the_causal_chain(config: Weights, seed: int):
     x = bits_of(config.task, config.samples, seed).astype(np.float64)

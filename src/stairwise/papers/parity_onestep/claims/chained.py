@@ -94,6 +94,7 @@ def _jacobian():
         "the link bends over more than rounding": lambda config: bend(config.link) >= 1e-6,
     },
     cases=(Path(), Path(Task(16, 16), LinkFunction("requ", 2.1)), Path(Task(8, 8), LinkFunction("poly4"))),
+    seeds=3,
 )
 def a_derivative_grows_by_the_slope_per_level(config: Path, seed: int):
     tree, link = tree_of(config.task, seed), link_of(config.link)
@@ -142,6 +143,7 @@ class Ascent(Config):
     hypotheses={"k = 2^v": lambda config: complete_tree(config.task)},
     cases=(Ascent(Task(4, 4)), Ascent(Task(8, 8)), Ascent(Task(12, 8), STRAIGHT), Ascent(Task(16, 16))),
     tier="minutes",
+    seeds=3,
 )
 def the_chained_gradient_is_bounded(config: Ascent, seed: int):
     tree, link = tree_of(config.task, seed), link_of(config.link)
@@ -243,6 +245,7 @@ class Slopes(Config):
     of=(exponents.gradient_power_end_to_end, bounds.chained_gradient),
     hypotheses={"k = 2^v": lambda config: not any(k & (k - 1) for k in config.sizes)},
     cases=(Slopes(), Slopes(2.05)),
+    seeds=3,
 )
 def the_gradient_grows_by_its_exponent(config: Slopes, seed: int):
     chosen = LinkFunction("requ", config.slope)

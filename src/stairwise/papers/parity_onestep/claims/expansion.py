@@ -87,6 +87,7 @@ def quadruples(config: Lopsided, seed: int):
     r" most $4c\kappa/V$",
     of=(expansion.seven_mean, expansion.seven_fluctuation),
     cases=CASES,
+    seeds=3,
 )
 def the_seventh_line_holds_the_signal(config: Lopsided, seed: int):
     c, moved = link_of(config.link).curvature, []
@@ -109,6 +110,7 @@ def the_seventh_line_holds_the_signal(config: Lopsided, seed: int):
     r" (0 at the first node); averages of size $\kappa$ move it by at most $(4c+4c^2)\kappa/V$",
     of=(expansion.eight_mean, expansion.eight_fluctuation, census.quadruples_among),
     cases=CASES,
+    seeds=3,
 )
 def the_eighth_line_cancels(config: Lopsided, seed: int):
     c, fours, moved = link_of(config.link).curvature, quadruples(config, seed), []
@@ -142,6 +144,7 @@ def fourth_moments(config: Lopsided, seed: int):
     r" $\langle z^4\rangle/n \le (3V^2-2V+24q)/V^4 + \kappa$, which is its mean where $\kappa = 0$",
     of=(expansion.nine_bound, expansion.fourth_moment_bound, census.trivial_tuples),
     cases=CASES,
+    seeds=3,
 )
 def the_ninth_line_is_bounded(config: Lopsided, seed: int):
     link = link_of(config.link)
@@ -166,6 +169,7 @@ def the_ninth_line_is_bounded(config: Lopsided, seed: int):
     r" z^4\rangle}/n$; both rests vanish where $\phi$ is quadratic",
     of=(expansion.ten_bound, expansion.terms),
     cases=CASES,
+    seeds=3,
 )
 def the_tenth_line_is_bounded(config: Lopsided, seed: int):
     link, tree = link_of(config.link), tree_of(config.task, seed)

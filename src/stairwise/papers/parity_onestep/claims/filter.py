@@ -103,6 +103,7 @@ def drawn(config: Filtered, seed: int) -> tuple[float, bool]:
     corrected="filter",
     hypotheses={"eps0 > 0": lambda config: config.eps0 > 0},
     cases=Filtered(eps0=0.9),
+    seeds=3,
 )
 def a_zeroed_level_opens_the_next(config: Filtered, seed: int):
     above, informative = drawn(config, seed)

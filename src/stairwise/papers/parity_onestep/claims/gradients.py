@@ -290,6 +290,7 @@ class Exact(Config):
         Exact(Task(10, 7), COS, "block"),
         Exact(Task(12, 6), LinkFunction("requ", 2.5)),
     ),
+    seeds=3,
 )
 def the_mean_gradient_is_known_exactly(config: Exact, seed: int):
     task, link, tree = config.task, link_of(config.link), tree_of(config.task, seed)

@@ -103,6 +103,7 @@ def gradients_hardly_depend_on_the_target(config: HiddenParities, seed: int):
     certificate="certificates/prop3.py",
     corrected="prop3",
     cases=HiddenParities(Task(8, 4)),
+    seeds=3,
 )
 def without_the_half_the_variance_is_four_times_larger(config: HiddenParities, seed: int):
     parities = math.comb(config.task.bits, config.task.size)

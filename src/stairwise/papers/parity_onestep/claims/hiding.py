@@ -180,6 +180,7 @@ def run_of(config: HiddenDescent, found: FoundRun, index: int) -> OwnRun:
     of=(oracles.hiding_as_printed,),
     corrected="thm2-oracle",
     cases=(dataclasses.replace(SMALL, accuracy=2.0), SMALL),
+    seeds=3,
 )
 def the_printed_oracle_does_neither(config: HiddenDescent, seed: int):
     found = hidden_run(config, seed)
@@ -238,6 +239,7 @@ def hidden_parities_cost_a_squared_loss(config: HiddenDescent, seed: int):
     says=r"the bounds are asymptotically optimal: $f = 0$ has loss 1, and no $f$ has less than $1 - 1/|P|$ over $P$",
     of=(bounds.hidden_loss_exact,),
     cases=(HiddenDescent(Task(8, 4), queries=1), HiddenDescent(Task(10, 3), queries=1), HiddenDescent(queries=1)),
+    seeds=3,
 )
 def no_predictor_is_better_than_zero(config: HiddenDescent, seed: int):
     cls = _run(dataclasses.replace(config, accuracy=0.0), seed)[0]

@@ -81,6 +81,7 @@ def one_step_learns_the_parity(config: OneStep, seed: int):
     r" $\eta = \lambda V^2/(2c)$ from the leading order of their gradient, $2c/V^2$",
     of=(train.learning_rate,),
     cases=(ONE_STEP, dataclasses.replace(ONE_STEP, task=Task(24, 6), mask="block")),
+    seeds=3,
 )
 def the_learning_rate_is_as_stated(config: OneStep, seed: int):
     tree, link = tree_of(config.task, seed), link_of(config.link)
@@ -192,6 +193,7 @@ def failure_rate(config: GrowingBits, descent: Descent, seed: int) -> float:
     of=(train.stepped,),
     cases=GrowingBits(),
     tier="minutes",
+    one_seed="it counts failures over draws of its own",
     precision=32,
 )
 def one_step_fails_less_often_as_d_grows(config: GrowingBits, seed: int):

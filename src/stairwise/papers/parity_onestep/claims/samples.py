@@ -9,6 +9,7 @@ import numpy as np
 
 from stairwise.config import Config, option
 from stairwise.lab.contract.checks import equal, row
+from stairwise.nn.taps import trace
 from stairwise.papers.parity_onestep import gradient, model
 from stairwise.papers.parity_onestep.claims.chain import GENERIC_WEIGHTS
 from stairwise.papers.parity_onestep.claims.ledger import LEDGER
@@ -30,25 +31,31 @@ class Together(Config):
     eps0: float = option(1.5, "threshold of the filter", above=0.0, high=4.0)
 
 
-def chain_of_tokens(net: model.PositionalAttention, x: np.ndarray, u: np.ndarray, eps0: float) -> np.ndarray:
-    """Equation (3) as it is written: tokens of n + n' coordinates, level by level, K^T Q = diag(0, W), V = (I 0)."""
+def chain_of_tokens(
+    net: model.PositionalAttention, x: np.ndarray, u: np.ndarray, eps0: float
+) -> tuple[np.ndarray, list[float]]:
+    """Equation (3) as it is written: tokens of n + n' coordinates, level by level, K^T Q = diag(0, W), V = (I 0).
+
+    Also which levels are open (1) or closed (0).
+    """
     tree, W = net.tree, np.asarray(net.W)
     d, height = tree.slots, np.asarray(tree.height)
     both = np.concatenate([x, u]).T  # one row per token
     tokens, n = np.zeros((tree.tokens, both.shape[1])), len(x)
     tokens[:d] = both
-    closed = False
+    closed, opened = False, []
     for level in range(1, int(height.max()) + 1):
         nodes = np.flatnonzero(height == level)
         seen = d + int(np.sum(height < level))
         if level > 1:  # iota looks at the augmented tokens of the level before
             before = tokens[d + np.flatnonzero(height == level - 1), n:]
             closed = bool(np.any(np.abs(before + 1).max(axis=1) < eps0))
+        opened.append(float(not closed))
         for i in nodes:
             weights = np.exp(W[:seen, i] - W[:seen, i].max())
             z = weights / weights.sum() @ tokens[:seen]
             tokens[d + i] = 0.0 if closed else theory.on(net.link.value, z)
-    return tokens[:, :n].T
+    return tokens[:, :n].T, opened
 
 
 @LEDGER.exact(
@@ -69,14 +76,18 @@ def no_other_sample_enters(config: Together, seed: int):
     u = bits_of(config.task, config.inputs, seed, role="unlabelled").astype(np.float64)
     gates = _gates()(net, jnp.asarray(u), config.eps0)
     single = np.stack([np.asarray(_alone()(net, jnp.asarray(each), gates)) for each in x])
-    yield equal(
-        "tokens of every sample, together and alone", chain_of_tokens(net, x, u, config.eps0), single, scale=1.0
-    )
+    together, opened = chain_of_tokens(net, x, u, config.eps0)
+    yield equal("tokens of every sample, together and alone", together, single, scale=1.0)
+    yield equal("levels that the filter leaves open", np.asarray(gates, dtype=float), opened)
+    unfiltered = np.stack([np.asarray(_alone()(net, jnp.asarray(each), None)) for each in x])
+    looked = np.stack([np.asarray(_looked()(net, jnp.asarray(each), gates)) for each in x[:2]])
+    yield equal("tokens where every level is looked at", looked, single[:2])
+    yield equal("tokens without a filter", chain_of_tokens(net, x, u, 0.0)[0], unfiltered, scale=1.0)
     y = tokens_of(tree, bits_of(config.task, config.samples, seed))
-    together = np.asarray(_slopes()(net, gates, jnp.asarray(y)))
+    slopes = np.asarray(_slopes()(net, gates, jnp.asarray(y)))
     alone = np.mean([_slopes()(net, gates, jnp.asarray(y[i : i + 1])) for i in range(len(y))], axis=0)
-    yield equal("gradient of the loss, and the mean over single samples", together, alone, scale=1e-3)
-    yield row({"open levels": int(np.sum(np.asarray(gates))), "largest gradient": float(np.abs(together).max())})
+    yield equal("gradient of the loss, and the mean over single samples", slopes, alone, scale=1e-3)
+    yield row({"open levels": int(np.sum(np.asarray(gates))), "largest gradient": float(np.abs(slopes).max())})
 
 
 @cache
@@ -87,6 +98,11 @@ def _gates():
 @cache
 def _alone():
     return jax.jit(lambda net, x, gates: net.by_levels(x, gates))
+
+
+@cache
+def _looked():
+    return jax.jit(lambda net, x, gates: trace(net.by_levels, x, gates)[0])
 
 
 @cache

@@ -260,6 +260,7 @@ class Solved(Config):
         ),
     },
     cases=(Solved(), Solved(step=2), Solved(link=LinkFunction("cos"))),
+    seeds=3,
 )
 def the_next_level_sees_the_first_gradient(config: Solved, seed: int):
     tree, link, d = tree_of(config.task, seed), link_of(config.link), config.task.bits
@@ -312,6 +313,7 @@ def _generated():
     of=(train.stepped,),
     cases=GrowingBits(bits=(16, 32), repeats=5),
     tier="minutes",
+    one_seed="it counts failures over draws of its own",
     precision=32,
 )
 def the_staircase_fails_less_often_as_d_grows(config: GrowingBits, seed: int):

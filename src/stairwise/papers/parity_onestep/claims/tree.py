@@ -94,6 +94,7 @@ class Census(Config):
         Census(Task(12, 9, tree="chain")),
         Census(Task(48, 32)),
     ),
+    seeds=3,
 )
 def only_children_multiply_to_their_node(config: Census, seed: int):
     task = config.task

@@ -177,6 +177,7 @@ class GrowingLengths(Config):
     of=(stochastic.convergence_time,),
     hypotheses=theorem_3_3,
     cases=GrowingLengths(),
+    seeds=3,
 )
 def the_time_grows_with_the_length(config: GrowingLengths, seed: int):
     task, width = config.task, config.encoding_width
