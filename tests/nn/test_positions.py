@@ -11,10 +11,12 @@ from stairwise.nn.positions import (
     LearnedPositions,
     NoPositions,
     RotaryPositions,
+    SinusoidalPositions,
     lookup,
     random_places,
     random_positions,
 )
+from stairwise.nn.relative import Alibi
 from tests.helpers import assert_close
 from tests.reference import transformer as dense
 
@@ -102,6 +104,20 @@ def test_rotary_angles_are_exact_in_bfloat16():
 def test_rotary_refuses_an_odd_head_width():
     with pytest.raises(ValueError, match="head_width=5 must be even"):
         RotaryPositions().rotate(vectors(0)[..., :5], jnp.arange(LENGTH, dtype=jnp.int32))
+
+
+def test_waves_refuse_an_odd_width():
+    with pytest.raises(ValueError, match="width=5 must be even"):
+        SinusoidalPositions().add(jnp.zeros((LENGTH, 5)), jnp.arange(LENGTH, dtype=jnp.int32))
+
+
+@pytest.mark.parametrize("heads", [1, 3, 6])
+def test_alibi_falls_at_the_slopes_of_its_definition_for_any_number_of_heads(heads):
+    queries, keys = np.array([4, 0]), np.arange(5)
+    slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
+    with jax.enable_x64(True):
+        bias = Alibi(heads).bias(jnp.asarray(queries), jnp.asarray(keys))
+    assert_close(bias, -slopes[:, None, None] * np.abs(queries[:, None] - keys), 1e-14)
 
 
 def test_random_positions_are_increasing_and_within_the_limit():

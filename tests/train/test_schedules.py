@@ -54,6 +54,25 @@ def test_decays_end_where_they_say():
     assert values(schedules.linear_decay(2.0, STEPS, share=0.25))[-1] == pytest.approx(1.5)
 
 
+def test_beyond_its_last_step_a_rate_stays_where_it_ended():
+    for make in (
+        schedules.warm_up_cosine(2.0, 3, STEPS, final=0.1),
+        schedules.warm_up_linear(2.0, 3, STEPS),
+        schedules.linear_decay(2.0, STEPS),
+        schedules.linear_decay(2.0, STEPS, share=0.25),
+    ):
+        late = values(make, STEPS + 5)[STEPS:]
+        np.testing.assert_array_equal(late, np.full(6, late[0]))
+        assert late[0] >= 0
+
+
+@pytest.mark.parametrize("warm_up", [0, 1, 3, 5])
+def test_a_linear_warm_up_and_decay_are_two_lines(warm_up):
+    up, down = np.arange(1, warm_up + 1) / max(1, warm_up), np.arange(5 - warm_up, -1, -1) / max(1, 5 - warm_up)
+    rates = values(schedules.warm_up_linear(2.0, warm_up, 5), 5)
+    np.testing.assert_allclose(rates, 2.0 * np.append(up, down), rtol=1e-6)
+
+
 def test_after_its_warm_up_the_cosine_is_that_of_optax():
     ours = values(schedules.warm_up_cosine(2.0, 10, STEPS, final=0.1))[10:]
     theirs = optax.cosine_decay_schedule(2.0, STEPS - 10, alpha=0.1)

@@ -132,6 +132,8 @@ class SinusoidalPositions(AtInput):
         self, embeddings: Float[Array, "length width"], positions: Integer[Array, " length"]
     ) -> Float[Array, "length width"]:
         dtype, width = jnp.promote_types(embeddings.dtype, jnp.float32), embeddings.shape[-1]
+        if width % 2:
+            raise ValueError(f"width={width} must be even (SinusoidalPositions)")
         speeds = self.base ** (-jnp.arange(0, width, 2, dtype=dtype) / width)
         angles = positions.astype(dtype)[:, None] * speeds
         waves = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1).reshape(embeddings.shape)

@@ -51,7 +51,7 @@ class Alibi(AtScores):
     def bias(
         self, queries: Integer[Array, " queries"], keys: Integer[Array, " keys"]
     ) -> Float[Array, "heads queries keys"]:
-        slopes = 2.0 ** (-8 * jnp.arange(1, self.heads + 1, dtype=jnp.float32) / self.heads)
+        slopes = 2.0 ** (-8 * jnp.arange(1, self.heads + 1, dtype=float) / self.heads)
         return -slopes[:, None, None] * jnp.abs(queries[:, None] - keys[None, :])
 
 

@@ -41,14 +41,19 @@ def warm_up_cosine(peak: Number, warm_up: int, steps: int, final: Number = 0.0) 
 
 
 def warm_up_linear(peak: Number, warm_up: int, steps: int) -> Schedule:
-    """Up linearly over `warm_up` steps, then down linearly to 0 at `steps`."""
-    rising, falling = max(1, warm_up), max(1, steps - max(1, warm_up))
-    return lambda step: peak * jnp.minimum((step + 1) / rising, (steps - step) / falling).astype(jnp.float32)
+    """Up linearly over `warm_up` steps, then down linearly to 0 at `steps`, and 0 from then on."""
+    rising, falling = max(1, warm_up), max(1, steps - warm_up)
+
+    def rate(step):
+        left = jnp.maximum(steps - step, 0)
+        return peak * jnp.minimum((step + 1) / rising, left / falling).astype(jnp.float32)
+
+    return rate
 
 
 def linear_decay(peak: Number, steps: int, share: Number = 1.0) -> Schedule:
-    """Down linearly from the peak; `share` of it is gone at `steps`."""
-    return lambda step: peak * (1 - share * step / steps)
+    """Down linearly from the peak; `share` of it is gone at `steps`, and no more of it after that."""
+    return lambda step: peak * (1 - share * jnp.minimum(step, steps) / steps)
 
 
 def drop(peak: Number, at: Number, by: Number) -> Schedule:

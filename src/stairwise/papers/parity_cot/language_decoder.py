@@ -126,7 +126,7 @@ def make_model(config: Reading, key: PRNGKeyArray) -> Transformer:
 
 def optimizer(config: Reading) -> optax.GradientTransformation:
     """Adam on clipped gradients; the rate goes up linearly over the first 5 % of the steps, then down linearly to 0."""
-    rate = warm_up_linear(config.learning_rate, config.steps // 20, config.steps)
+    rate = warm_up_linear(config.learning_rate, max(1, config.steps // 20), config.steps)
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, b2=0.99))
 
 
