@@ -13,8 +13,8 @@ from stairwise.lab.contract.checks import at_most
 from stairwise.lab.contract.claims import Ledger
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset, Trial
 from stairwise.lab.contract.paper import Paper
-from stairwise.lab.run.board import label
 from stairwise.lab.run.grid import GridAxis
+from stairwise.lab.run.sweep_progress import label
 from stairwise.lab.store.store import Store
 from stairwise.report.site.sets import sets_of
 from stairwise.report.site.shelf import Shelf

@@ -13,10 +13,10 @@ from stairwise.commands.sweep import print_summary
 from stairwise.config import ConfigError
 from stairwise.lab.progress import Silent
 from stairwise.lab.run import execute as executor
-from stairwise.lab.run.board import Aim
 from stairwise.lab.run.estimate import trial_bytes
 from stairwise.lab.run.execute import Engine, execute
 from stairwise.lab.run.plan import Group
+from stairwise.lab.run.sweep_progress import Objective
 from stairwise.lab.store.store import Store
 from stairwise.lab.sweep import SweepRequest, preview, sweep
 from stairwise.train.loop import Member, Program
@@ -67,7 +67,7 @@ def test_the_best_trial_and_the_rows_carry_the_grid(tmp_path, capsys):
     assert best is not None
     assert best.final("mean") == max(row["mean"] for row in rows)
     assert result.best("mean") is not best  # the lowest
-    aimless = replace(result, aim=Aim.parse("nosuch"))
+    aimless = replace(result, objective=Objective.parse("nosuch"))
     print_summary(aimless, 1.0, as_json=False)
     assert "best nosuch: no trial has it (they have " in capsys.readouterr().out
 
@@ -204,10 +204,10 @@ def test_a_failure_never_replaces_a_result_and_a_result_replaces_a_failure(tmp_p
 
 
 def test_the_aim_is_a_loss_unless_it_is_named():
-    assert Aim().of({"accuracy": 1.0, "test loss": 2.0}) == ("test loss", 2.0)
-    assert Aim.parse("accuracy").of({"accuracy": 1.0, "loss": 2.0}) == ("accuracy", 1.0)
+    assert Objective().of({"accuracy": 1.0, "test loss": 2.0}) == ("test loss", 2.0)
+    assert Objective.parse("accuracy").of({"accuracy": 1.0, "loss": 2.0}) == ("accuracy", 1.0)
     with pytest.raises(ConfigError, match="best=most:accuracy"):
-        Aim.parse("most:accuracy")
+        Objective.parse("most:accuracy")
 
 
 # --- several devices --------------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ import stairwise as sw
 from stairwise.lab.contract.experiment import Experiment, Trial
 from stairwise.lab.contract.microscope import Map, MapAxis, Microscope
 from stairwise.lab.progress import Silent, TwoDisplays
-from stairwise.lab.run.board import Aim, Board
 from stairwise.lab.run.execute import execute
+from stairwise.lab.run.sweep_progress import Objective, SweepProgress
 from stairwise.lab.store.store import Store
 from stairwise.live import feed as feeds
 from stairwise.live.command import can_open
@@ -378,7 +378,7 @@ def test_a_sweeps_board_passes_trials_on_with_their_names(feed):
             self.ended.append((label, status))
 
     heard = Heard()
-    board = Board(TwoDisplays(heard, feed), [], Aim())
+    board = SweepProgress(TwoDisplays(heard, feed), [], Objective())
     board.measured([trial(3)], [grown(2)])
     board.concluded(trial(3), "finished", "", {"loss": 0.5})
     feed.since(Seen())

@@ -13,8 +13,8 @@ from stairwise.lab import registry
 from stairwise.lab.cluster.engine import Cluster
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run import grid as grids
-from stairwise.lab.run.board import label
 from stairwise.lab.run.stale import words
+from stairwise.lab.run.sweep_progress import label
 from stairwise.lab.store.store import Store
 from stairwise.lab.sweep import Sweep, SweepRequest, perform_sweep, preview
 from stairwise.terminal import print_json
@@ -123,13 +123,13 @@ def print_summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
     for line in running.shared(result.share, len(result.records)):
         print(f"  {line}")
     if best is not None:
-        found = result.aim.of({name: best.final(name) for name in best.names()})
+        found = result.objective.of({name: best.final(name) for name in best.names()})
         assert found is not None
         where = plain(label(best, result.axes))
         print(f"  best {found[0]} {number(found[1])}: {where}  (stairwise show {best.digest})")
-    elif result.aim.metric and result.records:
+    elif result.objective.metric and result.records:
         known = sorted({name for record in result.records for name in record.names()})
-        print(f"  best {result.aim.metric}: no trial has it (they have {', '.join(known[:MOST_NAMES])})")
+        print(f"  best {result.objective.metric}: no trial has it (they have {', '.join(known[:MOST_NAMES])})")
     for record in result.bad[:MOST_BAD]:
         print(f"  {record.status}: {plain(label(record, result.axes))}: {plain(record.run.get('message', ''))}")
     if len(result.bad) > MOST_BAD:

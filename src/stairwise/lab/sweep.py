@@ -13,12 +13,12 @@ from stairwise.lab.cluster.engine import Cluster
 from stairwise.lab.contract.experiment import Experiment, Figure, Trial
 from stairwise.lab.progress import Silent, watched
 from stairwise.lab.run import grid as grids
-from stairwise.lab.run.board import BAD, Aim, Board, settings
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.plan import once, tally
 from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.stale import is_stale
+from stairwise.lab.run.sweep_progress import BAD, Objective, SweepProgress, settings
 from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import FAILED, StoredTrial
@@ -85,7 +85,7 @@ class Sweep(Result):
     """The stored trials that a sweep asked for, those that failed included."""
 
     axes: Sequence[GridAxis] = ()
-    aim: Aim = Aim()
+    objective: Objective = Objective()
 
     @property
     def statuses(self) -> Counter[str]:
@@ -98,11 +98,13 @@ class Sweep(Result):
 
     def best(self, metric: str | None = None, highest: bool = False) -> StoredTrial | None:
         """The trial with the lowest (or highest) last value of a metric, by default of the first that is a loss."""
-        aim = Aim(metric, highest) if metric else self.aim
+        objective = Objective(metric, highest) if metric else self.objective
         chosen: tuple[float, StoredTrial] | None = None
         for record in self.records:
-            found = aim.of({name: record.final(name) for name in record.names()}) if record.status not in BAD else None
-            if found is not None and (chosen is None or aim.better(found[1], chosen[0])):
+            if record.status in BAD:
+                continue
+            found = objective.of({name: record.final(name) for name in record.names()})
+            if found is not None and (chosen is None or objective.better(found[1], chosen[0])):
                 chosen = (found[1], record)
         return None if chosen is None else chosen[1]
 
@@ -172,10 +174,10 @@ def perform_sweep(
     **options: Any,
 ) -> Sweep:
     """Run what a sweep asks for and the store does not have; `command` is what asked for it, for the record."""
-    aim = Aim.parse(best)
+    objective = Objective.parse(best)
     if writer not in WRITERS:
         raise ConfigError(f"writer={writer} must be one of {', '.join(WRITERS)}")
-    board = Board(progress or Silent(), request.axes, aim)
+    board = SweepProgress(progress or Silent(), request.axes, objective)
 
     def run(looked: LookedUp, opened: Store, stop: threading.Event) -> tuple[int, int]:
         settled = once(_settled(opened, looked.retried, fresh), looked.there)
@@ -211,7 +213,7 @@ def perform_sweep(
         records = [
             there[trial.digest].of(trial) if trial.digest in there else opened.read(trial) for trial in request.trials
         ]
-        return Sweep(request.experiment, records, share=share, axes=request.axes, aim=aim)
+        return Sweep(request.experiment, records, share=share, axes=request.axes, objective=objective)
 
     return in_worker(work)
 

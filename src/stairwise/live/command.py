@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from stairwise.lab.api import RunRequest
 from stairwise.lab.contract.experiment import Trials
 from stairwise.lab.progress import Silent, TwoDisplays
-from stairwise.lab.run.board import cell_name
 from stairwise.lab.run.stale import made_now
+from stairwise.lab.run.sweep_progress import cell_name
 from stairwise.lab.store.store import Store
 from stairwise.live.feed import TRIALS, Feed
 from stairwise.live.server import Live

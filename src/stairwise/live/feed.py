@@ -20,7 +20,7 @@ from typing import Any
 from stairwise.lab.contract.axes import StepAxis, stage_axes
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.progress import Silent
-from stairwise.lab.run.board import Aim
+from stairwise.lab.run.sweep_progress import Objective
 from stairwise.lab.store.files import StoreError
 from stairwise.lab.store.store import Store
 from stairwise.report.site.data import short
@@ -221,7 +221,7 @@ class Feed(Silent):
             self._take(row, row.outcome)
         elif finals:
             self.unread.append(trial)
-        row.status, row.message, row.final, row.outcome = status, message, Aim().of(finals), None
+        row.status, row.message, row.final, row.outcome = status, message, Objective().of(finals), None
         row.arrays += trial.experiment.microscope is not None  # there may be more to see than while it trained
         self._changed(row)
 
@@ -306,5 +306,5 @@ class Feed(Silent):
                 for stage, name, step, value in zip(*columns, strict=True):
                     self._add(row, stage, name, step, value)
                     row.taken += 1
-                row.status, row.final, row.version = record.status, Aim().of(finals), self.version
+                row.status, row.final, row.version = record.status, Objective().of(finals), self.version
                 row.arrays = len(record.arrays())

@@ -20,8 +20,8 @@ from stairwise.config import ConfigError, as_dict, one_line
 from stairwise.extras import missing
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.progress import Silent, TwoDisplays
-from stairwise.lab.run.board import cell_name
 from stairwise.lab.run.grid import GridAxis
+from stairwise.lab.run.sweep_progress import cell_name
 from stairwise.lab.store.files import StoreError
 from stairwise.lab.store.store import Store
 from stairwise.train.stage import Outcome

@@ -16,17 +16,17 @@ MOST_WARNINGS = 20
 
 
 @dataclass(frozen=True)
-class Aim:
+class Objective:
     """What the best trial is best at: a metric, or the first that is called a loss; lowest unless `highest`."""
 
     metric: str | None = None
     highest: bool = False
 
     @classmethod
-    def parse(cls, text: str | None) -> "Aim":
+    def parse(cls, text: str | None) -> "Objective":
         """
-        >>> Aim.parse("max:accuracy")
-        Aim(metric='accuracy', highest=True)
+        >>> Objective.parse("max:accuracy")
+        Objective(metric='accuracy', highest=True)
         """
         if text is None:
             return cls()
@@ -62,11 +62,11 @@ def label(trial: Any, axes: Sequence[GridAxis]) -> str:
     return f"{cell_name(trial, axes)} seed {trial.seed}".strip()
 
 
-class Board(Silent):
+class SweepProgress(Silent):
     """Shows a sweep on another display."""
 
-    def __init__(self, display: Silent, axes: Sequence[GridAxis], aim: Aim):
-        self.display, self.axes, self.aim = display, axes, aim
+    def __init__(self, display: Silent, axes: Sequence[GridAxis], objective: Objective):
+        self.display, self.axes, self.objective = display, axes, objective
         self.counts: Counter[str] = Counter()
         self.best: tuple[str, float, str] | None = None
         for name in CALLS:
@@ -78,10 +78,10 @@ class Board(Silent):
     ) -> None:
         where = called or label(trial, self.axes)
         self.counts[status] += 1
-        found = self.aim.of(finals)
+        found = self.objective.of(finals)
         if status in BAD:
             self._warn(f"{status}: {where}: {message}")
-        elif found is not None and (self.best is None or self.aim.better(found[1], self.best[1])):
+        elif found is not None and (self.best is None or self.objective.better(found[1], self.best[1])):
             self.best = (*found, where)
         self.display.note(self.text())
         self.display.concluded(trial, status, message, finals, where)
