@@ -71,6 +71,23 @@ def f(a, b):
     assert ("index", "b[0]", "b[1]") in found
 
 
+def test_a_step_is_left_out_where_it_gives_several_values_too():
+    source = """
+def f(model, rate):
+    for stage in range(3):
+        model, moved = step(model, rate)
+        rate, model = rate / 2, later(model)
+        first, rest = moved
+        first, rest = rest
+    return model
+"""
+    found = {(mutant.before, mutant.after) for mutant in mutants_of_source(source.strip()) if mutant.operator == "step"}
+    assert found == {
+        ("model, moved = step(model, rate)", "_, moved = step(model, rate)"),
+        ("rate, model = (rate / 2, later(model))", "(left out)"),
+    }
+
+
 def test_what_refuses_input_is_left_alone():
     source = """
 def f(n):

@@ -34,7 +34,7 @@ class Mutant:
     term        one side of a sum left out
     index       a constant index moved by one
     inequality  a comparison reversed, max for min
-    step        a name that already has a value does not get its next one
+    step        a name that already has a value does not get its next one, also as one of several
     """
 
     place: str  # module:function
@@ -97,9 +97,10 @@ def mutants_of_source(source: str, place: str = "") -> list[Mutant]:
         for operator, make in _changes(node, context):
             changed = _applied(tree, number, make)
             text = ast.unparse(changed)
-            after = ast.unparse(make(copy.deepcopy(node))) if not isinstance(node, ast.stmt) else "(left out)"
-            if isinstance(node, ast.Return):
-                after = ast.unparse(make(copy.deepcopy(node)).value)  # type: ignore[attr-defined]
+            made = make(copy.deepcopy(node))
+            after = "(left out)" if isinstance(made, ast.Pass) else ast.unparse(made)
+            if isinstance(made, ast.Return) and made.value:
+                after = ast.unparse(made.value)
             before = ast.unparse(node.value if isinstance(node, ast.Return) and node.value else node)
             line = getattr(node, "lineno", first) - first + 1
             found.setdefault(text, Mutant(place, operator, line, _short(before), _short(after), text))
@@ -163,7 +164,7 @@ def _sites(definition: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
             node._seen = frozenset(seen)  # type: ignore[attr-defined]
             yield node, parent
             if isinstance(node, ast.Assign):
-                seen |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+                seen |= {name.id for target in node.targets for name in _names(target)}
 
 
 def _refuses(node: ast.AST) -> bool:
@@ -195,6 +196,29 @@ def _changes(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Callable[[An
         yield "sign", lambda node: ast.Return(ast.UnaryOp(ast.USub(), node.value))
     elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _is_next_value(node)):
         yield "step", lambda node: ast.Pass()
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and not _is_taken_apart(node):
+        known = getattr(node, "_seen", frozenset()) & {each.id for each in _names(node.targets[0])} - {"_"}
+        if known:
+            yield "step", partial(_keep_values, known)
+
+
+def _is_taken_apart(node: ast.Assign) -> bool:
+    """`state, rows = carry` gives names to what is there."""
+    return isinstance(node.value, ast.Name)
+
+
+def _names(target: ast.AST) -> list[ast.Name]:
+    return [each for each in ast.walk(target) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+
+
+def _keep_values(known: frozenset[str], node: ast.Assign) -> ast.stmt:
+    """The assignment without its effect on names that already have a value."""
+    names = _names(node.targets[0])
+    if all(each.id in known for each in names):
+        return ast.Pass()
+    for each in names:
+        each.id = "_" if each.id in known else each.id
+    return node
 
 
 def _of_operation(node: ast.BinOp) -> Iterator[tuple[str, Callable[[Any], ast.AST]]]:

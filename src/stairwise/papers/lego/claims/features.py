@@ -157,7 +157,7 @@ def offset_of_the_features(config: Trained, seed: int):
     statement="ours",
     says=r"from a start of $10^{-4}$ and with the flat activation exactly one neuron carries each pair (share above"
     r" 0.99), and no confounder ends above zero; those that were pulled below stay there",
-    of=(ffn.ValueToken.logits, ffn.emergence),
+    of=(ffn.ValueToken.logits, ffn.emergence, phases.descended),
     hypotheses=both(transitive_group, small_start),
     cases=(SMALL, dataclasses.replace(SMALL, action="S3", steps=30_000)),
     seeds=3,

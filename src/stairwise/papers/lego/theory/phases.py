@@ -76,6 +76,11 @@ class History(NamedTuple):
 
 
 @eqx.filter_jit
+def descended(features: Features, gradient: Features, eta: Float[Array, ""] | float) -> Features:
+    """One step of descent on all features."""
+    return jax.tree.map(lambda feature, slope: feature - eta * slope, features, gradient)
+
+
 def history(token: ValueToken, start: Features, rate: float, scale: str, steps: int, points: int) -> History:
     """Descend for `steps`, and keep `points` moments after the start."""
     zero = jnp.zeros((), dtype=start.action.dtype)
@@ -86,7 +91,7 @@ def history(token: ValueToken, start: Features, rate: float, scale: str, steps: 
         eta = token.step_size(now.features, gradient, loss, rate, scale)
         ascent = jax.grad(partial(potential, token))(now.proxy)
         return History(
-            jax.tree.map(lambda v, g: v - eta * g, now.features, gradient),
+            descended(now.features, gradient, eta),
             jax.tree.map(lambda v, g: v + eta * g, now.proxy, ascent),
             now.elapsed + eta,
             now.pushed + eta * gamma(token, now.features).push,

@@ -222,6 +222,7 @@ LEDGER.family(
     },
     form="exact",
     of=(train.stepped,),
+    free={"stepped": "what it does for Adam, which no theorem is about"},
     hypotheses=theorem_7,
     precision=32,
 )
