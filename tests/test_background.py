@@ -1,4 +1,4 @@
-"""`reproduce` has a second process that takes experiments from the other end."""
+"""`reproduce` has a second process that takes experiments from the other end, then checks claims."""
 
 import time
 
@@ -6,6 +6,7 @@ import pytest
 
 from stairwise.commands.background import SecondProcess
 from stairwise.lab import registry
+from stairwise.lab.ledger.verify import verify
 from stairwise.lab.store.store import Store
 
 pytestmark = pytest.mark.slow
@@ -34,6 +35,29 @@ def test_it_stores_the_last_and_leaves_the_callers_alone(ahead, tmp_path):
     ahead.process.join(20)
     assert not ahead.process.is_alive()
     assert not any(stored(tmp_path, NAMES[0]))
+
+
+def test_it_checks_claims_until_it_is_told_to_end(tmp_path):
+    names = ["selection/def-sts", "selection/def-onehot"]
+    second = SecondProcess([], str(tmp_path), names)
+    store = Store.open(tmp_path)
+    second.checker.join(120)
+    assert second.checker.exitcode == 0
+    rows = list(verify(names, store=store))
+    assert [row.stored for row in rows] == [True, True]
+    assert [row.verdict.status for row in rows] == ["holds", "holds"]
+
+
+def test_a_claim_that_it_is_at_is_checked_to_its_end(tmp_path):
+    second = SecondProcess([], str(tmp_path), ["selection/thm3.1"] * 10_000)
+    store = Store.open(tmp_path)
+    deadline = time.monotonic() + 120
+    while not list(store.verdicts()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    second.end()
+    assert second.checker.exitcode == 0  # not by a signal
+    (row,) = verify(["selection/thm3.1"], store=store)
+    assert row.stored
 
 
 def test_the_caller_does_not_wait_for_one_that_died(ahead):

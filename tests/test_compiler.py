@@ -53,6 +53,36 @@ def test_importing_the_package_adds_the_flag_once_and_leaves_the_users_alone(set
     assert flags == [*set_by_user.split(), *added]
 
 
+@pytest.mark.parametrize(("version", "known"), [("0.10.1", False), ("0.10.2", True), ("0.11.0", False), ("", False)])
+def test_options_that_a_release_may_not_know_are_not_given(version, known):
+    assert compiler.sooner(version) == (compiler.SOONER if known else {})
+
+
+@pytest.mark.parametrize("set_by_user", [None, "", "--xla_cpu_use_fusion_emitters=true", compiler.OPTION + "DOT"])
+def test_children_have_the_options_that_the_user_has_not_set_and_the_caller_none(monkeypatch, set_by_user):
+    monkeypatch.setattr(compiler, "installed", lambda: "0.10.2")
+    if set_by_user is None:
+        monkeypatch.delenv("XLA_FLAGS", raising=False)
+    else:
+        monkeypatch.setenv("XLA_FLAGS", set_by_user)
+    with compiler.children_compile_sooner():
+        within = os.environ["XLA_FLAGS"].split()
+    kept = (set_by_user or "").split()
+    named = {flag.partition("=")[0] for flag in kept}
+    added = [compiler.flag(*option) for option in compiler.SOONER.items() if f"--{option[0]}" not in named]
+    assert added[0] == "--xla_cpu_use_fusion_emitters=false" or "emitters" in str(set_by_user)
+    assert within == [*kept, *added]
+    assert os.environ.get("XLA_FLAGS") == set_by_user
+
+
+def test_a_child_that_compiles_sooner_computes_rightly():
+    code = "from stairwise import compiler; import os; print(compiler.right(), os.environ.get('XLA_FLAGS', ''))"
+    with compiler.children_compile_sooner():
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        right, *flags = done.stdout.split()
+        assert (right, flags) == ("True", os.environ.get("XLA_FLAGS", "").split())
+
+
 @pytest.mark.parametrize(("first", "said"), [("import jax", ""), ("import jax; jax.devices()", "has run already")])
 def test_it_says_so_when_it_comes_too_late(first, said):
     code = f"import importlib.metadata as m; m.version = lambda name: '0.10.2'\n{first}\nimport stairwise"

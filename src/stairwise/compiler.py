@@ -1,4 +1,4 @@
-"""A guard against a compiler that computes wrongly.
+"""A guard against a compiler that computes wrongly, and flags with which it is done sooner.
 
 From 0.10.2 on, JAX hands sums and maxima on the CPU to a library (YNNPACK) whose programs can be wrong without a word:
 https://github.com/jax-ml/jax/issues/39103. `jit` loses rows there, and of a softmax of constants one program in twenty
@@ -8,17 +8,67 @@ returned nothing but NaN. 0.10.1 is right; later ones are right with that librar
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 
 FIRST_WRONG, FIRST_UNKNOWN = (0, 10, 2), (0, 12, 0)  # a flag that a release does not know ends the process
 OPTION = "--xla_cpu_experimental_ynn_fusion_type="
 REST = "-reduce"  # all that the release would hand over, but for reductions
 
+SOONER: dict[str, bool | int | str] = {  # a program that runs for milliseconds takes half as long to compile with these
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+    "xla_cpu_experimental_ynn_fusion_type": "",
+}
+SOONER_KNOWN = ((0, 10, 2), (0, 11, 0))  # the first release that was tried with them, and the first that was not
+
 
 def needs_guard(version: str) -> bool:
     """Whether this release of jaxlib is one of those that compile wrongly."""
-    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
-    return FIRST_WRONG <= numbers < FIRST_UNKNOWN
+    return FIRST_WRONG <= _numbers(version) < FIRST_UNKNOWN
+
+
+def sooner(version: str) -> dict[str, bool | int | str]:
+    """Options of the compiler, by name, for programs that run only once; none where the release may not know them.
+
+    Programs round differently with them, so nothing that is trained or compared bit by bit is compiled so.
+    """
+    first, unknown = SOONER_KNOWN
+    return dict(SOONER) if first <= _numbers(version) < unknown else {}
+
+
+@contextmanager
+def children_compile_sooner() -> Iterator[None]:
+    """Processes started within have these options, as far as the user has not decided about them."""
+    before = os.environ.get("XLA_FLAGS")
+    flags = (before or "").replace(f"{OPTION}{REST}", "")  # the guard's own
+    chosen = [flag(name, value) for name, value in sooner(installed()).items() if name not in flags]
+    if chosen:
+        os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *chosen])
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("XLA_FLAGS", None)
+        else:
+            os.environ["XLA_FLAGS"] = before
+
+
+def flag(name: str, value: bool | int | str) -> str:
+    return f"--{name}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def installed() -> str:
+    """The version of jaxlib; nothing where it is not known."""
+    try:
+        return metadata.version("jaxlib")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
 
 
 def guard() -> None:
@@ -26,10 +76,7 @@ def guard() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if OPTION in flags:
         return
-    try:
-        version = metadata.version("jaxlib")
-    except metadata.PackageNotFoundError:
-        return
+    version = installed()
     if not needs_guard(version):
         return
     os.environ["XLA_FLAGS"] = f"{flags} {OPTION}{REST}".strip()

@@ -4,32 +4,42 @@ import multiprocessing
 import time
 from collections.abc import Sequence
 
+from stairwise.compiler import children_compile_sooner
 from stairwise.config import ConfigError
 from stairwise.lab import api, registry
+from stairwise.lab.ledger.checking import compile_as_asked
+from stairwise.lab.ledger.verify import verify
 from stairwise.lab.run.execute import device
 from stairwise.lab.store import provenance
 from stairwise.lab.store.store import Store
 from stairwise.lab.worker import Stopped, leave_with_the_caller, unheard_by_children
 
 PATIENCE_SECONDS = 0.2
+LAST_CLAIM_SECONDS = 60.0
 
 
 class SecondProcess:
     """Takes experiments from the end of the list while the caller takes them from its beginning.
 
     Both store what they run. An experiment is taken by one of them; the caller waits for those that it finds taken.
+    When none is left, another process takes the place of this one and checks claims, one by one, until the caller ends
+    it; the caller finds their verdicts in the store. It is another one since it compiles with other options.
     """
 
-    def __init__(self, names: Sequence[str], root: str):
+    def __init__(self, names: Sequence[str], root: str, claims: Sequence[str] = ()):
         spawn = multiprocessing.get_context("spawn")  # JAX has threads: a fork of it would hang
         self.taken = spawn.Array("b", len(names))
         self.done = spawn.Array("b", len(names))
-        self.process = spawn.Process(
-            target=_work, args=(list(names), root, self.taken, self.done), daemon=True, name="stairwise-second"
-        )
+        self.none_left, self.enough = spawn.Event(), spawn.Event()
+        running = {"daemon": True, "name": "stairwise-second"}
+        args = (list(names), root, self.taken, self.done, self.none_left)
+        self.process = spawn.Process(target=_work, args=args, **running)
+        self.checker = spawn.Process(target=_check, args=(list(claims), root, self.none_left, self.enough), **running)
         if provenance.machine()["cores"] > 1 and device()["platform"] == "cpu":
             with unheard_by_children():
                 self.process.start()
+                with children_compile_sooner():
+                    self.checker.start()
 
     def take(self, index: int) -> None:
         """Return once the experiment is the caller's, or stored by the other process (or that one has died)."""
@@ -41,8 +51,15 @@ class SecondProcess:
             time.sleep(PATIENCE_SECONDS)
 
     def end(self) -> None:
+        """End both; a claim that is being checked is finished first."""
+        self.enough.set()
         if self.process.is_alive():
             self.process.terminate()
+        deadline = time.monotonic() + LAST_CLAIM_SECONDS
+        while self.checker.is_alive() and time.monotonic() < deadline:  # not `join`, in which Ctrl-C would wait
+            time.sleep(PATIENCE_SECONDS)
+        if self.checker.is_alive():
+            self.checker.terminate()
 
 
 def _took(taken, index: int) -> bool:
@@ -51,12 +68,12 @@ def _took(taken, index: int) -> bool:
     return free
 
 
-def _work(names: Sequence[str], root: str, taken, done) -> None:
+def _work(names: Sequence[str], root: str, taken, done, none_left) -> None:
     leave_with_the_caller()
     store = Store.open(root)
     for index in reversed(range(len(names))):
         if not _took(taken, index):
-            return
+            break
         try:
             api.run(registry.experiment(names[index]), "quick", store=store)
         except Stopped:
@@ -64,3 +81,18 @@ def _work(names: Sequence[str], root: str, taken, done) -> None:
         except ConfigError:  # the caller meets it as well, and says so
             pass
         done[index] = 1
+    none_left.set()
+
+
+def _check(claims: Sequence[str], root: str, none_left, enough) -> None:
+    leave_with_the_caller()
+    while not none_left.wait(PATIENCE_SECONDS):
+        if enough.is_set():
+            return
+    store = Store.open(root)
+    for name in claims:
+        if enough.is_set():
+            return
+        ((claim, _),) = registry.claims([name])
+        compile_as_asked(claim)
+        list(verify([name], store=store))

@@ -10,7 +10,8 @@ from stairwise.commands.verify import ledger_table
 from stairwise.config import ConfigError
 from stairwise.lab import api, registry
 from stairwise.lab.contract.verdict import STATUSES
-from stairwise.lab.ledger.verify import LedgerRow, exit_status, verify
+from stairwise.lab.ledger.asked import VerifyRequest
+from stairwise.lab.ledger.verify import LedgerRow, exit_status, perform_verify
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.store import provenance
 from stairwise.lab.store.store import Store
@@ -41,7 +42,10 @@ def act(options, fields) -> int:
         for experiment in paper.experiments
     ]
     chosen = [(experiment, figures) for experiment, figures in wanted if figures or everything]
-    second = SecondProcess([experiment.name for experiment, _ in chosen], str(store.root))
+    tier = "minutes" if everything else "instant"
+    request = VerifyRequest.of(tier=tier, jobs=min(provenance.machine()["cores"], MOST_CHECKING))
+    checks = [each.claim.name for each in request.claims if each.claim.check is not None and request.due(each)]
+    second = SecondProcess([experiment.name for experiment, _ in chosen], str(store.root), checks)
     for index, (experiment, figures) in enumerate(chosen):
         print(f"== {experiment.name}: {experiment.says}", flush=True)
         second.take(index)
@@ -56,10 +60,8 @@ def act(options, fields) -> int:
             print(f"   {path}: {figure.caption}", flush=True)
     second.end()
     print("== claims", flush=True)
-    tier = "minutes" if everything else "instant"
-    jobs = min(provenance.machine()["cores"], MOST_CHECKING)
-    asked = {"tier": tier, "run": everything, "jobs": jobs, "store": store}
-    rows = in_worker(lambda stop: list(verify(**asked, progress=for_terminal(), stop=stop)))
+    asked = {"run": everything, "store": store, "progress": for_terminal()}
+    rows = in_worker(lambda stop: list(perform_verify(request, **asked, stop=stop)))
     print_claims(rows)
     page = build(store, out, progress=for_terminal())
     print(f"\n{page} is the report; {time.monotonic() - began:.0f} s in all. Look first at")

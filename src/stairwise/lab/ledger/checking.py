@@ -7,6 +7,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
+from stairwise.compiler import children_compile_sooner
 from stairwise.config import Config, ConfigError, as_text, leaves, update
 from stairwise.lab import registry
 from stairwise.lab.contract.claims import Claim, exception_line
@@ -69,7 +70,7 @@ class Checkers:
         for number, (claim, sizes, seeds) in asked.items():
             files.setdefault(claim.source.partition(":")[0], {})[number] = (claim.name, dict(sizes), seeds)
         found: dict[int, Callable[[], Found]] = {}
-        with unheard_by_children():
+        with unheard_by_children(), children_compile_sooner():
             for together in files.values():
                 future = self.pool.submit(_checked_by_name, list(together.values()))
                 found |= {number: partial(_result, future, place) for place, number in enumerate(together)}
@@ -81,18 +82,20 @@ class Checkers:
             process.terminate()
 
 
-def _checked_by_name(asked: Sequence[Asked]) -> list[Found | ConfigError]:
-    """Verdict and seconds of each claim, or the refusal of its sizes.
-
-    Nothing is trained in this process, so programs may round differently; those that run for milliseconds are compiled
-    with few optimisations.
-    """
+def compile_as_asked(claim: Claim) -> None:
+    """For a process that trains nothing from now on, so that programs may round differently: those of a claim that run
+    for milliseconds are compiled with few optimisations."""
     import jax
 
+    jax.config.update("jax_disable_most_optimizations", claim.tier == TIERS[0] and not claim.optimise)
+
+
+def _checked_by_name(asked: Sequence[Asked]) -> list[Found | ConfigError]:
+    """Verdict and seconds of each claim, or the refusal of its sizes."""
     found: list[Found | ConfigError] = []
     for name, sizes, seeds in asked:
         ((claim, _),) = registry.claims([name])
-        jax.config.update("jax_disable_most_optimizations", claim.tier == TIERS[0] and not claim.optimise)
+        compile_as_asked(claim)
         try:
             found.append(checked(claim, sizes, seeds))
         except ConfigError as error:
