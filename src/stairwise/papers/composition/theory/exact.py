@@ -22,7 +22,10 @@ from stairwise.papers.composition.theory.inner import every_tuple
 
 
 class Examples(NamedTuple):
-    """Sequences with one queried token each, hop^{2^{l-1}} there for every head l, and how much its loss counts."""
+    """Sequences with one queried token each, hop^{2^{l-1}} there for every head l, and how much its loss counts.
+
+    A sequence may have several tokens; the other three then have an axis for them before that of the heads.
+    """
 
     sequence: Integer[Array, "*count blocks alphabet"]
     query: Integer[Array, "*count"]
@@ -88,19 +91,36 @@ def batch(hidden: np.ndarray, heads: int, samples: int, rng: np.random.Generator
 
 
 def loss(model: AttentionOnly, example: Examples) -> Float[Array, ""]:
-    """The weighted sum of the heads' cross-entropies at one example."""
-    log_p = jax.nn.log_softmax(model.heads(example.sequence)[:, example.query], axis=1)
-    picked = jnp.take_along_axis(log_p, example.labels[:, None], axis=1)[:, 0]
-    return -jnp.sum(example.weights * picked)
+    """The weighted sum of the heads' cross-entropies at one example; the mean of it where there are several queries."""
+    log_p = jax.nn.log_softmax(model.heads(example.sequence)[:, example.query], axis=-1)
+    labels, weights = (jnp.moveaxis(each, -1, 0) for each in (example.labels, example.weights))
+    picked = jnp.take_along_axis(log_p, labels[..., None], axis=-1)[..., 0]
+    return -jnp.mean(jnp.sum(weights * picked, axis=0))
 
 
 def mean_loss(model: AttentionOnly, examples: Examples) -> float:
-    return float(population.population_loss(loss, model, population.uniform(examples)))
+    return float(population.population_loss(loss, model, *_space(examples)))
 
 
 def mean_gradient(model: AttentionOnly, examples: Examples) -> AttentionOnly:
     """The gradient of the mean loss, in key-query matrices and readouts (and value matrices, if there are any)."""
-    return population.population_gradient(loss, model, population.uniform(examples))
+    return population.population_gradient(loss, model, *_space(examples))
+
+
+def _space(examples: Examples) -> tuple[population.Enumeration, int]:
+    """The examples as a space, and how many of them go through the model at once.
+
+    Where every sequence is there with every query, one after another, it goes through the model once for all of them.
+    """
+    sequences = np.asarray(examples.sequence)
+    tokens = sequences[0].size
+    if len(sequences) % tokens == 0:
+        each = sequences.reshape(-1, tokens, *sequences.shape[1:])
+        if np.array_equal(each, np.broadcast_to(each[:, :1], each.shape)):
+            told = jax.tree.map(lambda leaf: leaf.reshape(-1, tokens, *leaf.shape[1:]), examples)
+            examples = told._replace(sequence=told.sequence[:, 0])
+    count = len(examples.sequence)
+    return population.uniform(examples), -(-count // -(-count // population.CHUNK))
 
 
 @eqx.filter_jit
