@@ -1,7 +1,8 @@
 """Figures 2, 5, 6, 7 and the remark on positions: where decoders look; pass lines were written before the runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from stairwise.config import Config, option, require
@@ -145,23 +146,32 @@ def nope(config: Any) -> dict[str, bool]:
 
 def weights_and_order(config: Reordered, seed: int):
     """Under float32: the largest change of any logit and of any attention weight when predicates are told otherwise."""
-    import jax
     import numpy as np
 
-    from stairwise.papers.lego.evaluate import equivariance
     from stairwise.papers.lego.theory.chains import drawn
-    from stairwise.papers.lego.train import make_decoder, make_task
+    from stairwise.papers.lego.train import make_task
 
-    whole = Practical(task=config.task, model=config.model, test_lengths=(config.task.length,))
     task = make_task(config.task)
     order = draws_of(seed, "order of the predicates").permutation(task.length).astype(np.int32)
+    found = _change(config.task, config.model)(np.uint32(seed), drawn(task, seed, config.sentences), order)
+    return tuple(float(value) for value in found)
+
+
+@cache
+def _change(sizes: Task, model: Shape) -> Callable[..., Any]:
+    """One program for all seeds."""
+    import jax
+
+    from stairwise.papers.lego.evaluate import equivariance
+    from stairwise.papers.lego.train import make_decoder, make_task
+
+    whole, task = Practical(task=sizes, model=model, test_lengths=(sizes.length,)), make_task(sizes)
 
     @jax.jit
     def change(seed, chains, order):
         return equivariance(make_decoder(whole, role_key(seed, "weights")), task, chains, order)
 
-    found = change(np.uint32(seed), drawn(task, seed, config.sentences), order)
-    return tuple(float(value) for value in found)
+    return change
 
 
 @LEDGER.bound(

@@ -32,22 +32,33 @@ def critical(config: Reduced, scores: np.ndarray) -> float:
     return lengths.critical_length(scores, config.group.values)
 
 
+@jax.jit
+def _told(network, table, scores, actions, first, length):
+    """The roll-out to which the true values are told."""
+    return reduced.rollout(network, table, scores, actions, first, length, forced=True)
+
+
+@partial(jax.jit, static_argnums=5)
+def _losses(network, table, scores, actions, values, length: int):
+    """The loss of every step of one chain, each from the whole of its context."""
+
+    def loss(step):
+        context = reduced.chain_context(table, actions, values, length, step, scores.dtype)
+        return reduced.loss(network, scores, context)
+
+    return jax.vmap(loss)(jnp.arange(1, length + 1, dtype=jnp.int32))
+
+
 def clause_by_clause(config: AttentionRun, seed: int):
     """A roll-out keeps running counts; each of its steps is that of the whole chain, at scores that decide nothing."""
     table, network = jnp.asarray(config.group.table, dtype=jnp.int32), network_of(config)
     scores, length = jnp.asarray([0.5, -0.2, 0.3, 0.1], dtype=algorithms.real()), 6
     first, actions = reduced.draw_chain(keys.role_key(seed, "one chain"), table, length)
-    walk = jax.jit(partial(reduced.rollout, forced=True))(network, table, scores, actions, first, length)
+    walk = _told(network, table, scores, actions, first, length)
     values = [first]
     for action in actions:
         values.append(table[action, values[-1]])
-    told = jnp.stack(values)
-
-    def loss(step):
-        context = reduced.chain_context(table, actions, told, length, step, scores.dtype)
-        return reduced.loss(network, scores, context)
-
-    losses = np.asarray(jax.jit(jax.vmap(loss))(jnp.arange(1, length + 1, dtype=jnp.int32)))
+    losses = np.asarray(_losses(network, table, scores, actions, jnp.stack(values), length))
     yield equal("probabilities of the right answers, step by step", np.asarray(walk.probability), np.exp(-losses))
 
 
