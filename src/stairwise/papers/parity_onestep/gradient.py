@@ -65,8 +65,8 @@ def forced(
 
 
 def _forced(tree: Tree, link: Link, z, tokens, weights) -> Sums:
-    error = jnp.where(tree.used[:, None], link(z) - tokens[tree.slots :], 0) * weights
-    return Sums(0.5 * jnp.sum(error**2), tokens @ (error * link.derivative(z)).T)
+    error = jnp.where(tree.used[:, None], link(z) - tokens[tree.slots :], 0)
+    return Sums(0.5 * jnp.sum(weights * error**2), tokens @ (weights * error * link.derivative(z)).T)
 
 
 def generated(
@@ -82,20 +82,20 @@ def generated(
     """
     tree, link = model.tree, model.link
     z, outputs = jax.vmap(model.link_levels, in_axes=(1, None), out_axes=1)(tokens[: tree.slots], gates)
-    error = jnp.where(supervised[:, None], outputs - tokens[tree.slots :], 0) * weights
+    error = jnp.where(supervised[:, None], outputs - tokens[tree.slots :], 0)
     slope = jnp.where(gates[tree.height - 1][:, None], link.derivative(z), 0)
     from_nodes = model.scores()[tree.slots :]
 
     def back(carry, level):
         from_above, A = carry
         here = (tree.height == level)[:, None]
-        A = jnp.where(here, (error + from_above) * slope, A)
+        A = jnp.where(here, (weights * error + from_above) * slope, A)
         return (from_above + from_nodes @ jnp.where(here, A, 0), A), None
 
     nothing = jnp.zeros_like(error)
     (_, A), _ = jax.lax.scan(back, (nothing, nothing), jnp.arange(tree.levels, 0, -1, dtype=jnp.int32))
     seen = jnp.concatenate([tokens[: tree.slots], outputs])
-    return Sums(0.5 * jnp.sum(error**2), seen @ A.T)
+    return Sums(0.5 * jnp.sum(weights * error**2), seen @ A.T)
 
 
 def gradient(
