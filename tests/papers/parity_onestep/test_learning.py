@@ -112,9 +112,18 @@ def test_what_is_measured_is_stated_of_fresh_inputs():
     config, trial, tree, W, _ = example("chain", seed=3)
     metrics = learning.measure(trial, Training(W, None, jnp.float32(0)), None, 0)
     tokens = gradient.draw_block(trial.key("test"), tree, config.test_examples)
-    own = learning.rolled(config, learning.scores_of(config, tree, W), tokens[: tree.slots])[-1]
+    scores = np.asarray(learning.scores_of(config, tree, W))
+    made = learning.rolled(config, jnp.asarray(scores), tokens[: tree.slots])
+    own, errors = made[-1], np.asarray(made - tokens[tree.slots :])
     assert float(metrics["prediction loss"]) == pytest.approx(float(jnp.mean((own - tokens[-1]) ** 2) / 2), rel=1e-5)
     assert float(metrics["accuracy"]) == pytest.approx(float(jnp.mean(jnp.sign(own) == tokens[-1])))
+    on_children = [scores[a, node] + scores[b, node] for node, (a, b) in enumerate(np.asarray(tree.children))]
+    assert float(metrics["CoT loss"]) == pytest.approx(np.mean(errors**2) / 2, rel=1e-5)
+    assert float(metrics["largest score"]) == pytest.approx(scores.max())
+    assert float(metrics["least on children"]) == pytest.approx(min(on_children), rel=1e-5)
+    assert int(metrics["open groups"]) == sum(np.asarray(learning.open_levels(config, jnp.asarray(scores))))
+    training = learning.block(trial, None, None, None, jnp.int32(0))[:, : config.test_examples]
+    assert not np.array_equal(training[:, :32], tokens[:, :32])  # other inputs than those of training
     uniform = learning.measure(trial, Training(0 * W, None, jnp.float32(0)), None, 0)
     assert float(uniform["largest score"]) == pytest.approx(1 / 10)
 

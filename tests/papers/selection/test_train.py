@@ -15,7 +15,8 @@ from stairwise.papers.selection import acceptance, train
 from stairwise.papers.selection.config import Encodings, Fcn, Online, Task
 from stairwise.papers.selection.fcn import FullyConnected, train_fcn
 from stairwise.papers.selection.model import SelectionAttention
-from stairwise.papers.selection.task import SparseSelection, uniform_subset
+from stairwise.papers.selection.task import Selection, SparseSelection, uniform_subset
+from stairwise.train.gradient import Training
 from stairwise.train.leaves import named_leaves
 from stairwise.train.loop import Member, Program
 from tests.helpers import assert_close
@@ -159,6 +160,58 @@ def test_padded_validation_equals_the_plain_loss_at_every_length_and_sparsity():
         assert_close(padded, np.mean(losses), 1e-5)
 
 
+def test_what_is_measured_of_a_model_is_that_of_its_definition():
+    model, trial, key = random_model(), running(update(SMALL, {"encoding.pool": 1})), jax.random.key(3)
+    fresh = train.fresh_index(key)
+    assert int(fresh) >= 2**30  # training counts its sets from 0 and never gets there
+
+    def loss(index, number, length, sparsity):
+        encodings, test = train.encoding_set(trial, 11, index), train.at(trial.key("test"), number)
+        return train.padded_loss(trial, model, encodings, test, length, sparsity, 4)
+
+    tasks = {"in": (0, 0, 8, 2), "length=11": (0, 1, 11, 2), "sparsity=4": (0, 2, 8, 4), "fresh": (fresh + 3, 0, 8, 2)}
+    rows = [jnp.stack([jnp.int32(task[place]) for task in tasks.values()]) for place in range(4)]
+    found, losses = jax.jit(
+        lambda parameters: (
+            train.measure(trial, Training(parameters, None, jnp.float32(2)), key, 0),
+            jax.lax.map(lambda row: loss(*row), tuple(rows)),
+        )
+    )(named_leaves(model))
+    W, V = np.asarray(model.W, dtype=np.float64), np.asarray(model.V, dtype=np.float64)
+    expected = {
+        "train_loss": 2.0,
+        "alpha": (V[0, 0] + V[1, 1] + V[2, 2]) / 3,
+        "C": np.mean([W[i, i] for i in range(3, 19)]),
+        "cosine W": np.sum([W[i, i] for i in range(3, 19)]) / (4 * np.sqrt(np.sum(W**2))),
+        "cosine V": (V[0, 0] + V[1, 1] + V[2, 2]) / np.sqrt(3 * np.sum(V**2)),
+    } | {f"loss {name}": float(value) for name, value in zip(tasks, losses, strict=True)}
+    assert set(found) == set(expected)
+    assert len({round(float(value), 6) for value in losses}) == 4
+    for name, value in expected.items():
+        assert_close(found[name], value, 1e-5)
+
+
+def test_a_random_start_has_the_standard_deviation_that_was_asked_for():
+    config = replace(SMALL, start="random")
+    for asked, std in ((0.0, 19**-0.5), (0.7, 0.7)):
+        W = train.start(running(replace(config, start_std=asked)), jax.random.key(0))["W"]
+        assert abs(float(jnp.std(W)) / std - 1) < 0.15  # of 361 entries
+    assert not train.start(running(SMALL), jax.random.key(0))["W"].any()
+
+
+def test_every_step_and_every_fresh_loss_has_sets_of_encodings_of_its_own():
+    trial = running(update(SMALL, {"encoding.per_step": 2}))
+    drawn = jax.jit(lambda n: train.batch(trial, None, None, jax.random.key(0), n).encodings)
+    sets = [np.asarray(drawn(jnp.int32(n))) for n in range(3)]
+    expected = jax.jit(lambda n: train.encoding_set(trial, 8, n))
+    for number in range(6):
+        np.testing.assert_array_equal(sets[number // 2][number % 2], expected(jnp.int32(number)))
+    losses = jax.jit(
+        lambda parameters: train.fresh_losses(trial, Training(parameters, None, jnp.float32(0)), jax.random.key(1))
+    )(named_leaves(random_model()))["fresh losses"]
+    assert len(set(losses.tolist())) == train.FRESH_SETS
+
+
 def test_the_arms_see_the_same_data_and_their_own_encodings():
     steps = jnp.arange(6, dtype=jnp.int32)
     keys = [jax.random.key(t) for t in range(6)]
@@ -248,6 +301,32 @@ def test_padded_units_of_a_narrow_net_change_nothing():
     changed = eqx.tree_at(lambda n: n.first.A, net, net.first.A.at[3:].multiply(5))
     np.testing.assert_array_equal(net(example, "head", 3), changed(example, "head", 3))
     assert not np.array_equal(net(example, "head", 6), changed(example, "head", 6))
+
+
+@pytest.mark.parametrize("query", ["head", "input"])
+def test_the_fully_connected_net_is_its_formula(query):
+    config = Fcn(task=Task(4, 2, 3), query=query, widest=6, head_width=5)
+    net = FullyConnected(config, jax.random.key(1))
+    example = Selection(SparseSelection(4, 2, 3).sample(jax.random.key(0)).tokens, jnp.array([3, 1], dtype=jnp.int32))
+    tokens = np.asarray(example.tokens, dtype=np.float64).ravel()
+    given = tokens if query == "head" else np.r_[tokens, 1 / 4, 3 / 4]  # positions in ascending order
+    hidden = np.asarray(net.first.A) @ given + np.asarray(net.first.b)
+    hidden[4:] = 0
+    if query == "head":
+        hidden = np.r_[hidden, 0, 1, 0, 1]
+    for layer in net.head[:2]:
+        hidden = np.maximum(np.asarray(layer.A) @ hidden + np.asarray(layer.b), 0)
+    last = net.head[2]
+    assert_close(net(example, query, 4), np.asarray(last.A) @ hidden + np.asarray(last.b), 1e-5)
+
+
+def test_the_risk_of_a_net_comes_with_its_standard_error():
+    """A net that says c at every input: (x - c)^2 has variance 2 + 4 c^2 for a standard normal x."""
+    config = Fcn(Task(2, 1, 1), first_width=1, widest=1, head_width=1, batch=1, steps=1, test_examples=64 * 1024)
+    found = run(train_fcn, replace(config, learning_rate=1e-6)).arrays
+    risk, error = float(found["train/risk"]), float(found["train/risk standard error"])
+    assert 1 - 4 * error < risk < 3
+    assert 0.6 < error / np.sqrt((2 + 4 * max(risk - 1, 0)) / config.test_examples) < 1.5
 
 
 @pytest.mark.slow

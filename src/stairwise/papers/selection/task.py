@@ -27,8 +27,8 @@ class Selection(NamedTuple):
 class SparseSelection(eqx.Module):
     """The distribution D_{T,q} of sparse token selection.
 
-    `tokens` chooses the law of the entries, each of unit second moment: gaussian (the paper), laplace, onehot
-    (sqrt(d) times a random basis vector), shifted (gaussian plus 1: not centred, outside the theory).
+    `tokens` chooses the law: gaussian (the paper) and laplace entries of unit variance. Two laws are not centred and so
+    outside the theory: onehot (sqrt(d) times a random basis vector, E[x x^T] = I) and shifted (gaussian plus 1).
 
     >>> task = SparseSelection(length=4, sparsity=2, width=1)
     >>> task.answer(Selection(jnp.arange(4.0)[:, None], jnp.array([1, 3])))
