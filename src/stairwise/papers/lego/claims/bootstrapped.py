@@ -23,14 +23,16 @@ STUDENT = (1.2, 0.3, 2.0, -0.2)
 SAMPLES = Ideal(Task("S3", 8, 6), scores=WEAK, samples=40), Ideal(Task("C5", 7, 5), scores=WEAK, samples=40)
 
 
-def greedy(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """The values of all answers, the annotator's own fed back, by the dense network; and up to where no two values tie.
+def greedy(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The values of all answers, the annotator's own fed back, by the dense network; up to where no two values tie; and
+    the probability of the right answer at each step.
 
     A tie is broken by rounding, and the chain takes another way from there.
     """
     network, L, first = literal.network_of(case.model), case.task.length, case.task.starts[2]
     told = chains.sentences(case.task, case.chains).copy()
-    decided = np.ones((len(told), L), dtype=bool)
+    decided, chances = np.ones((len(told), L), dtype=bool), np.ones((len(told), L))
+    truth = true_values(case)
     for place, sentence in enumerate(told):
         for step in range(1, L + 1):
             found = literal.step_of(network, sentence[: L + step], L, sentence[L + step, 4:])
@@ -38,7 +40,8 @@ def greedy(case: Case) -> tuple[np.ndarray, np.ndarray]:
             sentence[L + step, 4] = first + np.argmax(of_values)
             best = np.sort(of_values)[-2:]
             decided[place, step - 1] = best[1] - best[0] > 1e-9
-    return told[:, L:, 4] - first, np.logical_and.accumulate(decided, axis=1)
+            chances[place, step - 1] = found.logit[0, first + truth[place][step - 1]]
+    return told[:, L:, 4] - first, np.logical_and.accumulate(decided, axis=1), chances
 
 
 @LEDGER.exact(
@@ -53,10 +56,11 @@ def greedy(case: Case) -> tuple[np.ndarray, np.ndarray]:
 def annotators_read_their_own_answers(config: Ideal, seed: int):
     case = ideal(config, seed, ())
     said = rolled_out(config, case)
-    labels, decided = greedy(case)
+    labels, decided, chances = greedy(case)
     right = labels[:, 1:] == np.array(true_values(case))
     yield true("the answers", (np.asarray(said.values) == labels[:, 1:])[decided])
     yield true("which of them are right", (np.asarray(said.right) == right)[decided])
+    yield equal("p of the right answers", np.asarray(said.probability)[decided], chances[decided], 1e-9)
     yield at_least("share of wrong answers, after ties too", np.mean(~right), 0.01)
     yield at_least("share of answers before a tie", decided.mean(), 0.5)
     yield row({"wrong": float(np.mean(~right[decided])), "before a tie": float(decided.mean())})
@@ -99,7 +103,7 @@ def _values_of(config: Ideal) -> reduced.IdealValues:
 def the_loss_is_on_own_labels(config: Ideal, seed: int):
     case, network = ideal(config, seed, ()), _values_of(config)
     task, L = case.task, case.task.length
-    labels, _ = greedy(case)
+    labels, _, _ = greedy(case)
     student = literal.network_of(ideal(_with(config, STUDENT), seed, ()).model)
     told = chains.sentences(task, case.chains).copy()
     told[:, L:, 4] = labels + task.starts[2]
