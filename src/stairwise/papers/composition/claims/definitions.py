@@ -156,6 +156,7 @@ class SharpWeights(Sizes):
         r"$r = 2^{\ell-2}$"
     ),
     of=(constructions.any_blocks, literal.embedding),
+    free={"any_blocks": "its readouts, which no arrow of the figure shows"},
     seeds=3,
     cases=SharpWeights(),
 )

@@ -191,6 +191,8 @@ def one_step(config: OneStep, seed: int, first: int, last: int):
         )
 
 
+OF_ONE_STEP = (population.key_query_signal, population.key_query_gradient, noise.learning_rate_theorem)
+
 LEDGER.family(
     one_step,
     {
@@ -200,6 +202,7 @@ LEDGER.family(
                 r"$\nabla_{W_{KQ}^{(1)}} = -\frac{\beta_0}{kN}g_1$ with $(P_i-U)/(kN)$ in block (1,1) and "
                 r"$c_i(I-U)/(kN)$ in (2,2); one step finds $\pi$: $\mathcal{S} \ge 1-\epsilon/2$"
             ),
+            "of": (population.first_signal, *OF_ONE_STEP),
             "cases": tuple(OneStep(Task(k, N)) for k, N in SIZES),
             "given": {"first": 1, "last": 1},
         },
@@ -209,6 +212,7 @@ LEDGER.family(
                 r"$g_2$ has $(I-U)/(kN)$ in block (1,3) and $c_i$ times that in (1,2), from $i$ to $i+1$; one step "
                 r"finds the shift"
             ),
+            "of": (population.second_signal, *OF_ONE_STEP),
             "cases": tuple(OneStep(Task(k, N)) for k, N in SIZES),
             "given": {"first": 2, "last": 2},
         },
@@ -218,12 +222,12 @@ LEDGER.family(
                 r"$g_\ell$, $\ell \ge 3$, has $(I-U)/(kN)$ in block $(1,\ell+1)$, from $i$ to $i+1$, and nothing "
                 r"else; one step finds the shift"
             ),
+            "of": (population.later_signal, *OF_ONE_STEP),
             "cases": (OneStep(Task(4, 2)), OneStep(Task(4, 3))),
             "given": {"first": 3, "last": 20},
         },
     },
     form="exact",
-    of=(population.key_query_signal, population.key_query_gradient, noise.learning_rate_theorem),
     hypotheses=SMALL_START,
     seeds=3,
 )

@@ -28,25 +28,40 @@ def centred(alphabet: int) -> Float[np.ndarray, "N N"]:
 
 
 def key_query_signal(hidden: Hidden, layer: int) -> Float[np.ndarray, "blocks blocks T T"]:
-    """g_l: entry [a, b, key index, query index], over the l+1 blocks that layer l reads.
+    """g_l: entry [a, b, key index, query index], over the l+1 blocks that layer l reads."""
+    if layer == 1:
+        g = first_signal(hidden)
+    else:
+        g = second_signal(hidden) if layer == 2 else later_signal(hidden, layer)
+    return g.reshape(layer + 1, layer + 1, hidden.size, hidden.size) / hidden.size
 
-    l = 1: block (0, 0) has (P_i - U)/(kN) at (i, i), block (1, 1) has c_i (I - U)/(kN) at (p, i) for every p.
-    l = 2: block (0, 2) has (I - U)/(kN) at (i+1, i), block (0, 1) c_i times that.
-    l > 2: only block (0, l), (I - U)/(kN) at (i+1, i).
-    """
+
+def first_signal(hidden: Hidden) -> Float[np.ndarray, "blocks blocks k N k N"]:
+    """kN g_1: block (0, 0) has P_i - U at (i, i), block (1, 1) has c_i (I - U) at (p, i) for every p."""
+    k, N = hidden.shape
+    g = np.zeros((2, 2, k, N, k, N))
+    for i, share in enumerate(fixed_share(hidden)):
+        g[0, 0, i, :, i, :] = np.eye(N)[hidden[i]].T - 1 / N
+        g[1, 1, :, :, i, :] = share * centred(N)
+    return g
+
+
+def second_signal(hidden: Hidden) -> Float[np.ndarray, "blocks blocks k N k N"]:
+    """kN g_2: block (0, 2) has I - U at (i+1, i), block (0, 1) c_i times that."""
+    k, N = hidden.shape
+    g = later_signal(hidden, 2)
+    for i, share in enumerate(fixed_share(hidden)):
+        g[0, 1, (i + 1) % k, :, i, :] = share * centred(N)
+    return g
+
+
+def later_signal(hidden: Hidden, layer: int) -> Float[np.ndarray, "blocks blocks k N k N"]:
+    """kN g_l for l > 2: only block (0, l), I - U at (i+1, i)."""
     k, N = hidden.shape
     g = np.zeros((layer + 1, layer + 1, k, N, k, N))
-    share = fixed_share(hidden)
     for i in range(k):
-        following = (i + 1) % k
-        if layer == 1:
-            g[0, 0, i, :, i, :] = np.eye(N)[hidden[i]].T - 1 / N
-            g[1, 1, :, :, i, :] = share[i] * centred(N)
-        else:
-            g[0, layer, following, :, i, :] = centred(N)
-        if layer == 2:
-            g[0, 1, following, :, i, :] = share[i] * centred(N)
-    return g.reshape(layer + 1, layer + 1, k * N, k * N) / (k * N)
+        g[0, layer, (i + 1) % k, :, i, :] = centred(N)
+    return g
 
 
 def key_query_gradient(hidden: Hidden, layer: int, beta0: float) -> Float[np.ndarray, "blocks blocks T T"]:

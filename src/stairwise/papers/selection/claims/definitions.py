@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -160,6 +162,14 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int):
     )
 
 
+@cache
+def _outputs():
+    def outputs(own: bool, model: SelectionAttention, *inputs: Any):
+        return model(*inputs, attend_query=own)
+
+    return jax.jit(outputs, static_argnums=0)
+
+
 @LEDGER.exact(
     "def2.4",
     statement=("Definition 2.4", "Equation (1)", "Equation (2)"),
@@ -176,11 +186,17 @@ def the_model_is_one_masked_head(config: Sizes, seed: int):
     Q, K = rng.standard_normal((2, q + 1, d + width))
     V, query = rng.standard_normal((d, d + width)), rng.standard_normal(d + width)
     model = SelectionAttention(W=jnp.asarray(K.T @ Q), V=jnp.asarray(V))
-    found = jax.jit(lambda *inputs: model(*inputs))(tokens, E, query)
     columns = np.column_stack([np.vstack([tokens.T, E.T]), query])  # equation (1)
-    scores = (K @ columns).T @ (Q @ columns)
-    weights = np.exp(scores[:, -1] - scores[:-1, -1].max()) * (np.arange(T + 1) < T)
-    yield equal("output", found, V @ columns @ (weights / weights.sum()))
+    scores = ((K @ columns).T @ (Q @ columns))[:, -1]
+    places = np.arange(T + 1)
+    for name, shown, beta, own in (
+        ("output", places < T, 1.0, False),
+        ("output with padding", places < T - 1, 0.7, False),
+        ("output where the query sees itself", places <= T, 0.7, True),
+    ):
+        found = _outputs()(own, model, tokens, E, query, shown[:T], beta)
+        weights = np.exp(beta * (scores - scores[shown].max())) * shown
+        yield equal(name, found, V @ columns @ (weights / weights.sum()))
 
 
 def _restricted(config: Law) -> bool:
