@@ -238,8 +238,9 @@ def test_an_unknown_name_is_refused_without_jax(arguments, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_listing_names_everything_that_can_be_run_drawn_or_verified(capsys, tmp_path):
-    status, out, _ = call(capsys, "list", "--json", "--store", str(tmp_path / "none"))
+def test_the_listing_names_everything_that_can_be_run_drawn_or_verified(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("STAIRWISE_STORE", str(tmp_path / "none"))
+    status, out, _ = call(capsys, "list", "--json")
     assert status == 0
     papers = {paper["id"]: paper for paper in json.loads(out)["papers"]}
     for paper in registry.papers():

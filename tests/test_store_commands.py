@@ -72,6 +72,32 @@ def test_an_empty_name_is_no_store(capsys, root, command):
     assert os.listdir() == ["store"]
 
 
+READERS = [
+    ["runs"], ["runs", "--trials", "--json"], ["show", "0123456789"], ["show", "0123456789", "--config"],
+    ["diff", "0123456789", "9876543210"], ["query", "select 1"], ["gc"], ["gc", "--yes"], ["doctor"],
+    ["doctor", "--json"], ["list", "selection"], ["list", "--json"], ["plot", TARGET], ["figure", "selection/fig2"],
+    ["report"], ["export", "0123456789", "-o", "model"], ["record", "add", TARGET],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_a_store_that_is_named_and_does_not_exist_is_one_line_with_exit_status_2(capsys, root, command):
+    status, out, err = call(capsys, *command, "--store", "misspelt")
+    assert (status, out) == (2, "")
+    assert err == f"stairwise: there is no store {os.getcwd()}/misspelt (stairwise run makes one)\n"
+    assert os.listdir() == ["store"]
+
+
+def test_before_the_first_run_the_default_store_reads_as_empty_and_is_not_made(capsys, root, monkeypatch):
+    monkeypatch.setenv("STAIRWISE_STORE", "to-be")
+    for command in (["list", "selection"], ["runs"], ["runs", "--trials"], ["query", "select * from trials"], ["gc"]):
+        assert call(capsys, *command)[0] == 0
+    status, _, err = call(capsys, "figure", "selection/fig2")
+    assert status == 2
+    assert "stairwise figure selection/fig2 --preset quick --run" in err
+    assert os.listdir() == ["store"]
+
+
 def test_what_a_paper_declares_or_the_store_has_is_accepted(capsys, root):
     for arguments in (
         ["runs", "tiny", "--preset", "mine"],

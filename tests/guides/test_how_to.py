@@ -88,7 +88,7 @@ def test_a_dry_run_of_verify_says_what_it_would_check_and_leaves_no_store(capsys
     ],
 )
 def test_a_refusal_says_which_claim_and_what_to_type_instead(command, words, capsys, tmp_path):
-    assert main([*shlex.split(command), "--store", str(tmp_path / "none")]) == 2
+    assert main([*shlex.split(command), "--store", str(tmp_path)]) == 2
     assert words in capsys.readouterr().err
 
 

@@ -341,7 +341,8 @@ def test_figures_drawn_by_several_processes_are_those_drawn_by_one(tmp_path, onl
 
 
 def test_the_command_serves_the_site_on_loopback_until_it_is_interrupted(tmp_path):
-    command = [sys.executable, "-m", "tests.slow.drawing", "report", "--store", str(tmp_path / "nowhere"), "--serve"]
+    store = str(Store.open(tmp_path / "empty").root)
+    command = [sys.executable, "-m", "tests.slow.drawing", "report", "--store", store, "--serve"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--out", str(tmp_path / "site")],
         stdout=subprocess.PIPE,

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from stairwise.commands import flags
-from stairwise.commands.stored import provenance, records_of
+from stairwise.commands.stored import opened, provenance, records_of
 from stairwise.lab.store.finals import finals
 from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store, StoredRun
@@ -24,7 +24,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 
 def act(options, fields) -> int:
-    store = Store.open(options.store, create=False)
+    store = opened(options.store)
     diff(store.find(options.a), store.find(options.b), store, as_json=options.json)
     return 0
 

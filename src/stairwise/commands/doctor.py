@@ -8,6 +8,7 @@ from typing import Any
 
 from stairwise import compiler
 from stairwise.commands import flags
+from stairwise.commands.stored import opened
 from stairwise.extras import EXTRAS, install, installed
 from stairwise.lab import registry
 from stairwise.lab.progress import for_terminal
@@ -22,7 +23,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 
 def act(options, fields) -> int:
-    found = facts(options.store)
+    found = facts(opened(options.store))
     if options.json:
         print_json(found)
     else:
@@ -34,7 +35,7 @@ def act(options, fields) -> int:
     return 0 if right and not found["store"]["damaged"] else 1
 
 
-def facts(root: str | None) -> dict[str, Any]:
+def facts(store: Store) -> dict[str, Any]:
     """Device, precision, compilation cache, versions, extras, store."""
     import jax
     import jax.numpy as jnp
@@ -47,7 +48,6 @@ def facts(root: str | None) -> dict[str, Any]:
         third = float(jnp.float64(1) / 3)
     cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
     files = [os.path.join(folder, name) for folder, _, names in os.walk(cache or "") for name in names]
-    store = Store.open(root, create=False)
     return {
         "device": device(),
         "first computation": {"right": exact, "seconds": round(time.monotonic() - began, 2)},

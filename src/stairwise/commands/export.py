@@ -3,6 +3,7 @@
 import argparse
 
 from stairwise.commands import flags
+from stairwise.commands.stored import opened
 from stairwise.config import Config, update
 from stairwise.lab import registry
 from stairwise.terminal import print_json
@@ -26,6 +27,8 @@ def configs_of(options) -> dict[str, Config] | None:
 def act(options, fields) -> int:
     for config in (configs_of(options) or {}).values():
         update(config, fields)  # what is wrong with the request is said before JAX is imported
+    if "/" not in options.target:
+        opened(options.store)
     from stairwise.interop.weights import export
 
     about = export(options.target, options.out, options.format, seed=options.seed, changes=fields, store=options.store)

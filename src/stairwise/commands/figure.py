@@ -5,13 +5,13 @@ import shlex
 import sys
 
 from stairwise.commands import flags
+from stairwise.commands.stored import opened
 from stairwise.config import Config, ConfigError, as_flags
 from stairwise.lab import api, registry
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run import stale
 from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import output_file
-from stairwise.lab.store.store import Store
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def act(options, fields) -> int:
         chosen = {"store": options.store, "fresh": options.fresh, "progress": for_terminal()}
         records = api.perform(request, command, **chosen).records
     else:
-        store = Store.open(options.store, create=False)
+        store = opened(options.store)
         records = [found.of(trial) for trial in trials if is_result(found := store.peek(trial))]
     missing = len(trials) - len(records)
     if missing and not (options.so_far and records):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.text import Text
 
+from stairwise.commands.stored import opened
 from stairwise.lab.run.tidy import Litter, clean, foreign, litter
-from stairwise.lab.store.store import Store
 from stairwise.terminal import heading, open_console
 from stairwise.words import plain
 
@@ -18,7 +18,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 
 def act(options, fields) -> int:
-    store = Store.open(options.store, create=False)
+    store = opened(options.store)
     found = litter(store)
     print_litter(found, foreign(store), store.root)
     if not found:

@@ -47,9 +47,9 @@ def act(options, fields) -> int:
 
 
 def _store(options):
-    from stairwise.lab.store.store import Store
+    from stairwise.commands.stored import opened
 
-    return Store.open(options.store, create=False)
+    return opened(options.store)
 
 
 def papers_table(papers: Sequence[Manifest]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stairwise.commands import flags
+from stairwise.commands.stored import opened
 from stairwise.config import Config, ConfigError, as_flags
 from stairwise.lab import api, registry
 from stairwise.lab.contract import plots
@@ -18,7 +19,6 @@ from stairwise.lab.contract.manifest import unknown
 from stairwise.lab.run import stale
 from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import explained, output_file, replace_file
-from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
 
 ENDINGS = (".pdf", ".svg", ".png", ".csv", ".tex")
@@ -43,7 +43,7 @@ def configs_of(options) -> dict[str, Config]:
 
 def act(options, fields) -> int:
     experiment = registry.experiment(options.target)
-    store = Store.open(options.store, create=False)
+    store = opened(options.store)
     trials = experiment.trials(options.preset, api.seed_list(options.seeds), fields)
     records = [found.of(trial) for trial in trials if is_result(found := store.peek(trial))]
     if not records:

@@ -6,11 +6,11 @@ import sys
 from typing import Any
 
 from stairwise.commands import flags
+from stairwise.commands.stored import opened
 from stairwise.config import ConfigError
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run import stale
 from stairwise.lab.store.query import query
-from stairwise.lab.store.store import Store
 from stairwise.terminal import open_console, print_json, print_rows
 
 
@@ -25,7 +25,7 @@ def act(options, fields) -> int:
     if options.json and options.csv:
         raise ConfigError("json and csv exclude each other")
     made_by: list[Any] = []
-    found = query(Store.open(options.store, create=False), options.sql, for_terminal(), made_by)
+    found = query(opened(options.store), options.sql, for_terminal(), made_by)
     answer(found, "json" if options.json else "csv" if options.csv else "table")
     stale.warn(*stale.of_counts(made_by), "stairwise run --fresh runs them again")
     return 0

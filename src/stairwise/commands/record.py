@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stairwise.commands import flags
+from stairwise.commands.stored import opened
 from stairwise.config import Config, ConfigError
 from stairwise.lab import registry
 from stairwise.lab.contract.manifest import check_name
@@ -63,7 +64,7 @@ def act(options, fields) -> int:
         raise ConfigError(f"arrays={options.arrays} must be one of {', '.join(published.ARRAYS)}")
     to = None if options.to is None else Path(options.to)
     chosen = {"seeds": options.seeds, "changes": fields, "note": options.note, "arrays": options.arrays, "to": to}
-    path = published.add(options.target, options.preset, store=options.store, **chosen)
+    path = published.add(options.target, options.preset, store=opened(options.store), **chosen)
     if options.json:
         print_json({"file": str(path), "bytes": path.stat().st_size})
     else:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from stairwise.commands import flags
+from stairwise.commands.stored import opened
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.serve import address, server
 from stairwise.lab.store.store import Store
@@ -36,7 +37,7 @@ def judge(store: Store) -> None:
 def act(options, fields) -> int:
     """With --serve it goes on until it is interrupted."""
     out = Path(options.out)
-    store = Store.open(options.store, create=False)
+    store = opened(options.store)
     # a port that cannot be used is refused before anything is built
     serving = server(out, options.port) if options.serve else None
     if options.published:

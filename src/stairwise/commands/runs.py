@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from stairwise.commands import flags
-from stairwise.commands.stored import run_line, started_of, trial_line
+from stairwise.commands.stored import opened, run_line, started_of, trial_line
 from stairwise.config import Config, ConfigError, as_flags, find_leaf, leaves, unknown_field
 from stairwise.lab import registry
 from stairwise.lab.progress import for_terminal
@@ -41,11 +41,11 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 
 def act(options, fields) -> int:
-    store = Store.open(options.store, create=False).snapshot()
     chosen = RunFilter.of(options.name, options.preset, options.status, options.where, options.since, options.last)
     trials = options.trials or chosen.of_trials
     if trials and chosen.preset is not None:
         raise ConfigError(f"preset={chosen.preset} selects runs; --trials, --status and --where select trials")
+    store = opened(options.store).snapshot()
     chosen.check(store)
     store.index().refresh(for_terminal())
     if options.json:

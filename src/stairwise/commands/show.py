@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from stairwise.commands import flags
-from stairwise.commands.stored import records_of, run_data, trial_data
+from stairwise.commands.stored import opened, records_of, run_data, trial_data
 from stairwise.config import ConfigError
 from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store, StoredRun
@@ -26,7 +26,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 
 def act(options, fields) -> int:
-    store = Store.open(options.store, create=False)
+    store = opened(options.store)
     found = store.find(options.id)
     if options.config:
         print(_settings(found), end="")

@@ -16,6 +16,17 @@ from stairwise.words import inner, seconds_of
 NOT_PROVENANCE = ("format", "files", "status", "message", "timing")
 
 
+def opened(place: str | None) -> Store:
+    """The store that a command reads. One that is named must exist; the default one is empty before the first run.
+
+    Commands that write (`run`, `sweep`, `verify`, `falsify`, `reproduce`) make the store that is named.
+    """
+    store = Store.open(place, create=False)
+    if place is not None and not store.root.is_dir():
+        raise StoreError(f"there is no store {store.root} (stairwise run makes one)")
+    return store
+
+
 def records_of(found: StoredTrial | StoredRun, store: Store) -> list[StoredTrial]:
     """The trial itself, or the run's trials that are stored and undamaged."""
     if isinstance(found, StoredTrial):
