@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import pytest
 
+from stairwise.config import leaves
 from stairwise.lab.contract.verdict import STATUSES, Verdict
 from stairwise.lab.run.execute import source_hash
 from stairwise.lab.store import provenance
@@ -34,15 +35,30 @@ def test_an_absent_store_gives_a_site_on_which_every_claim_is_skipped(tmp_path):
     site = pages(built(store, tmp_path / "out"))
     assert "3 claims of 1 paper" in site["index.html"]
     assert statuses(site["ledger.html"]) == ["skipped"] * 3
-    assert "stairwise run tiny/walk --preset quick" in site[WALK]
+    assert "stairwise run tiny/walk</code>" in site[WALK]
     assert not store.root.exists()
+
+
+def test_an_experiment_that_has_not_run_says_what_it_would_run_compare_and_draw(tmp_path):
+    page = pages(built(Store.open(tmp_path / "nowhere", create=False), tmp_path / "out"))[WALK]
+    experiment = tiny.PAPER.experiment("walk")
+    assert re.findall(r"<h2>(.*?)</h2>", page) == [
+        "How to run it", "Claims that it decides", "What it draws", "What it compares", "What can be changed",
+    ]  # fmt: skip
+    for name, preset in experiment.presets.items():
+        assert f"{len(preset.arms)} × {preset.seeds}" in page
+        assert name == "quick" or f"--preset {name}" in page
+    for figure in experiment.figures:
+        assert f"stairwise figure tiny/{figure.id} --run" in page
+    for leaf in leaves(experiment.presets["quick"].config):
+        assert f"<code>--{leaf.path}</code>" in page
 
 
 def test_a_paper_without_claims_has_its_pages(tmp_path, monkeypatch):
     monkeypatch.setattr(tiny, "PAPER", replace(tiny.PAPER, claims=()))
     site = pages(built(Store.open(tmp_path / "nowhere", create=False), tmp_path / "out"))
     assert statuses(site["ledger.html"]) == []
-    assert "stairwise run tiny/walk --preset quick" in site[WALK]
+    assert "stairwise run tiny/walk</code>" in site[WALK]
 
 
 def test_every_link_leads_to_a_page_and_a_place_of_the_site(plain_site):

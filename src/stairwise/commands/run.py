@@ -1,12 +1,10 @@
 """`stairwise run`: an experiment's trials; the plan before, the results over seeds after."""
 
 import argparse
-import json
 import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from stairwise.commands import flags, running
@@ -15,6 +13,7 @@ from stairwise.lab import registry
 from stairwise.lab.api import Result, RunRequest, perform
 from stairwise.lab.contract.experiment import Experiment, Trial
 from stairwise.lab.progress import for_terminal, watched
+from stairwise.lab.run.measured import measured
 from stairwise.lab.run.plan import Tally, tally
 from stairwise.lab.run.stale import is_stale, words
 from stairwise.lab.store.entries import is_result
@@ -22,8 +21,6 @@ from stairwise.lab.store.finals import finals
 from stairwise.lab.store.store import Store
 from stairwise.terminal import print_json
 from stairwise.words import device_of, number
-
-MEASURED = Path(__file__).with_name("measured.json")  # whole presets that have been run, and what they took
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -132,7 +129,7 @@ def last_time(experiment: Experiment, preset: str, trials: Sequence[Trial], stor
             else "the same program"
         )
         return f"{past.seconds:.3g} s a trial ({count}, {device_of(latest.run)}; {near})"
-    known = json.loads(MEASURED.read_text()).get(experiment.name)
+    known = measured(experiment.name)
     if not known:
         return None
     nearest_preset = preset if preset in known else next(iter(known))

@@ -8,6 +8,7 @@ from typing import Any
 
 from stairwise import words
 from stairwise.config import as_dict, as_flags
+from stairwise.lab import registry
 from stairwise.lab.contract.answers import QUESTIONS
 from stairwise.lab.contract.claims import Claim, place_of
 from stairwise.lab.contract.experiment import Experiment
@@ -20,6 +21,7 @@ from stairwise.report.margins import margins
 from stairwise.report.site import code, data, shelf
 from stairwise.report.site.folder import Folder, slug
 from stairwise.report.site.pages import Pages, claim_page, experiment_page, microscope_page
+from stairwise.report.site.planned import planned
 from stairwise.report.site.sets import TrialSet
 from stairwise.report.site.story import files_linked, module_of, story
 
@@ -152,11 +154,17 @@ def write_pages(
         runs=[(run, words.plain(run.command)) for run in reversed(held.runs)],
     )  # fmt: skip
     for section in sections:
-        _paper_pages(folder, put, section)
+        _paper_pages(folder, put, section, _results(section.paper, docs))
     _code_pages(folder, pages, sections, problems)
 
 
-def _paper_pages(folder: Folder, put: Any, section: Section) -> None:
+def _results(paper: Paper, docs: str) -> str:
+    """The documentation's page of the results of one of our papers, seen from the first page; none of a plug-in's."""
+    ours = registry.modules().get(paper.id, "").startswith("stairwise.papers.")
+    return f"{docs.removesuffix('index.html')}results/{paper.id}.html" if docs.endswith("index.html") and ours else ""
+
+
+def _paper_pages(folder: Folder, put: Any, section: Section, results: str) -> None:
     paper = section.paper
     told = story(paper, partial(_within, paper))
     folder_of = f"papers/{slug(paper.id)}"
@@ -177,7 +185,8 @@ def _paper_pages(folder: Folder, put: Any, section: Section) -> None:
         program = code.link(code.place_of(each.experiment.program))
         put(
             "experiment.html", experiment_page(each.name), each.name, shown=each, paper=paper, judged=judged,
-            fields=defaults_of(each.experiment), section=section, program=program,
+            plan=None if each.sets else planned(each.experiment, paper), results=results,
+            section=section, program=program,
             prefix="/".join(map(slug, each.name.split("/"))),
         )  # fmt: skip
         if each.scopes:
@@ -205,11 +214,6 @@ def _within(paper: Paper, target: str) -> str:
     if target[1:] != id and any(each.id == id for each in paper.experiments):
         return f"../../{experiment_page(f'{paper.id}/{id}')}"
     return ""
-
-
-def defaults_of(experiment: Experiment) -> list[tuple[str, Any]]:
-    """The fields of its smallest preset."""
-    return list(words.flat(as_dict(next(iter(experiment.presets.values())).config)).items())
 
 
 def code_of(claim: Claim) -> tuple[str, int]:
