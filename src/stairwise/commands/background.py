@@ -9,6 +9,7 @@ from stairwise.config import ConfigError
 from stairwise.lab import api, registry
 from stairwise.lab.ledger.checking import compile_as_asked
 from stairwise.lab.ledger.verify import verify
+from stairwise.lab.progress import Silent
 from stairwise.lab.run.execute import device
 from stairwise.lab.store import provenance
 from stairwise.lab.store.store import Store
@@ -75,7 +76,7 @@ def _work(names: Sequence[str], root: str, taken, done, none_left) -> None:
         if not _took(taken, index):
             break
         try:
-            api.run(registry.experiment(names[index]), "quick", store=store)
+            api.run(registry.experiment(names[index]), "quick", store=store, progress=Silent())
         except Stopped:
             return
         except ConfigError:  # the caller meets it as well, and says so

@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 import tempfile
+from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -22,7 +25,7 @@ from stairwise.lab.ledger.falsify import LIMIT
 from stairwise.lab.ledger.searching.findings import Falsification
 from stairwise.lab.ledger.verify import LedgerRow
 from stairwise.lab.ledger.verify import verify as verify_rows
-from stairwise.lab.progress import Silent
+from stairwise.lab.progress import Silent, for_people
 from stairwise.lab.run import stale
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
@@ -31,10 +34,13 @@ from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.sharing import Shard
 from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import StoreError, explained, replace_file
+from stairwise.lab.store.finals import finals
 from stairwise.lab.store.shown import shown
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.lab.worker import in_worker
+
+MOST_ROWS = 40  # of a table in a notebook
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,36 @@ class Result:
     share: Share = field(default_factory=Share)
     scratch: Any = field(default=None, repr=False)  # where the trials lie that are in no store
 
+    def __repr__(self) -> str:
+        """A few lines for a terminal: what ran, how it ended, and what to call next."""
+        return "\n".join([self._heading(), "  .records  .table()  .figure()  (stairwise.load_model takes one record)"])
+
+    def _heading(self) -> str:
+        arms, seeds = ({getattr(each, name) for each in self.records} for name in ("arm", "seed"))
+        ended = Counter(record.status for record in self.records)
+        said = ", ".join(f"{count} {status}" for status, count in ended.items()) or "no trials"
+        counts = f"{_several(arms, 'arm')}, {_several(seeds, 'seed')}, {said}"
+        return f"{type(self).__name__} of {self.experiment.name}: {counts}"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the last measurements over seeds as a table, and the figure where it can be drawn."""
+        rows = finals(self.records, arms=True)
+        columns = ("arm", "metric", "median", "lowest", "highest", "trials")
+        head = "".join(f"<th>{name}</th>" for name in columns)
+        body = "".join(f"<tr>{''.join(_cell(row[name]) for name in columns)}</tr>" for row in rows[:MOST_ROWS])
+        more = f"<p>{len(rows) - MOST_ROWS} more rows: .table()</p>" if len(rows) > MOST_ROWS else ""
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}" if rows else ""
+        return f"<p>{escape(self._heading())}</p>{table}{self._picture()}"
+
+    def _picture(self) -> str:
+        if not self.experiment.figures:
+            return ""
+        try:
+            content = figure_bytes(self.figure(), ".png")
+        except Exception:  # arms that are missing or changed; .figure() says which
+            return ""
+        return f'<img alt="{escape(self.experiment.name)}" src="data:image/png;base64,{b64encode(content).decode()}">'
+
     @property
     def stale(self) -> int:
         """How many of the trials were made by other code than there is now."""
@@ -127,6 +163,23 @@ class Result:
         id = id or self.figure_id or (self.experiment.figures[0].id if self.experiment.figures else "")
         figure = registry.figure(f"{self.experiment.paper}/{id}")
         return draw(figure, self.records)
+
+
+def _several(values: set[Any], what: str) -> str:
+    """
+    >>> _several({1, 2}, "seed"), _several({""}, "arm")
+    ('2 seeds', '1 arm')
+    """
+    return f"{len(values)} {what}{'' if len(values) == 1 else 's'}"
+
+
+def _cell(value: Any) -> str:
+    """A cell of an HTML table.
+
+    >>> _cell(0.123456), _cell("a < b")
+    ('<td>0.1235</td>', '<td>a &lt; b</td>')
+    """
+    return f"<td>{f'{value:.4g}' if isinstance(value, float) else escape(str(value))}</td>"
 
 
 def tables(records: Sequence[StoredTrial]):
@@ -226,21 +279,26 @@ def run(
     fresh: bool = False,
     progress: Silent | None = None,
     command: str | None = None,
-    **options: Any,
+    chunk: int | None = None,
+    save_every: float = 10.0,
+    **fields: Any,
 ) -> Result:
     """Run an experiment (or the one that owns a figure): every arm of the preset at every seed, stored one by one.
 
-    `changes` sets config fields by dotted path; `seeds` is how many, or which. What the store has is not run again,
+    Fields of the config are set by keyword (`task__length=30`) or by dotted path in `changes`; `seeds` is how many, or
+    which. What the store has is not run again,
     unless `fresh` is set and other code has made it: the old trial then stays until the new one is complete. What
     another process is running is left to it. `shard="2/3"` runs the second third of the trials.
 
     `model`, a function of (sizes, key) or "module:name" of one, makes the model that is trained in the place of the
     experiment's own (see `train.own`). One that cannot be imported is run as well, and not stored.
     """
+    changes = {**(changes or {}), **{path.replace("__", "."): value for path, value in fields.items()}}
     request = RunRequest.of(target, preset, seeds, changes, model=model, shard=shard, group=group)
     said = "" if model is None else f", model={model!r}"
     call = f"sw.run({request.experiment.name!r}, {preset!r}, seeds={seeds!r}, changes={request.changes!r}{said})"
-    result = perform(request, command or call, store=store, fresh=fresh, progress=progress, **options)
+    chosen = {"fresh": fresh, "progress": progress or for_people(), "chunk": chunk, "save_every": save_every}
+    result = perform(request, command or call, store=store, **chosen)
     if command is None:  # a command prints it with its results
         stale.warn(result.stale, len(result.records), "fresh=True runs them again")
     return result

@@ -219,3 +219,10 @@ def watched(items: Iterable[T], total: int, what: str, progress: Silent | None) 
 def for_terminal() -> Silent:
     """The display that suits where standard error goes."""
     return TerminalBars() if sys.stderr.isatty() else Lines()
+
+
+def for_people() -> Silent:
+    """As `for_terminal` in a terminal or a notebook; silent where nobody is likely to look."""
+    notebook = sys.modules.get("IPython")
+    watched = sys.stderr.isatty() or (notebook is not None and notebook.get_ipython() is not None)
+    return for_terminal() if watched else Silent()

@@ -11,7 +11,7 @@ from stairwise.lab import registry
 from stairwise.lab.api import Result, RunRequest, Share, count_left, seed_list, shard_of
 from stairwise.lab.cluster.engine import Cluster
 from stairwise.lab.contract.experiment import Experiment, Figure, Trial
-from stairwise.lab.progress import Silent, watched
+from stairwise.lab.progress import Silent, for_people, watched
 from stairwise.lab.run import grid as grids
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.grid import GridAxis
@@ -80,7 +80,7 @@ class SweepRequest(RunRequest):
         return LookedUp(left, there, retried)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep(Result):
     """The stored trials that a sweep asked for, those that failed included."""
 
@@ -143,9 +143,13 @@ def sweep(
     writer: str = "workers",
     progress: Silent | None = None,
     command: str | None = None,
-    **options: Any,
+    chunk: int | None = None,
+    save_every: float = 10.0,
+    **fields: Any,
 ) -> Sweep:
     """Run an experiment at every combination of the grid's values, with every arm and seed of the preset.
+
+    Other fields are set by keyword (`task__length=30`) or by dotted path in `changes`.
 
     `grid` maps fields to lists, or to texts such as "0.1,0.3", "8:64:8", "1:64:x2", "1e-4:1e-1:log7". What the store
     has is not run again (with `fresh`: unless other code has made it); a trial that raises or diverges is stored as
@@ -153,11 +157,14 @@ def sweep(
     `writer="client"` has the workers send their results. `shard="2/3"` runs the second third of the trials; equal
     sweeps on one store share the work without it.
     """
+    changes = {**(changes or {}), **{path.replace("__", "."): value for path, value in fields.items()}}
     request = SweepRequest.of(target, grid, preset, seeds, changes, shard=shard, group=group)
     call = f"sw.sweep({request.experiment.name!r}, {dict(grid)!r}, {preset!r}, seeds={seeds!r})"
     remote = None if cluster is None else Cluster.parse(cluster, cluster_config, cluster_timeout)
-    chosen = {"retry_failed": retry_failed, "fresh": fresh, "best": best, "writer": writer, "progress": progress}
-    return perform_sweep(request, command or call, store=store, remote=remote, **chosen, **options)
+    chosen = {"retry_failed": retry_failed, "fresh": fresh, "best": best, "writer": writer}
+    chosen |= {"progress": progress or for_people(), "save_every": save_every}
+    chosen |= {} if chunk is None else {"chunk": chunk}  # workers of a cluster choose their own
+    return perform_sweep(request, command or call, store=store, remote=remote, **chosen)
 
 
 def perform_sweep(

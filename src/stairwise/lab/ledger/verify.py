@@ -11,7 +11,7 @@ from typing import Any
 
 from stairwise.config import ConfigError, as_flags, stored_dict
 from stairwise.lab import registry
-from stairwise.lab.contract import manifest
+from stairwise.lab.contract import latex, manifest
 from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.experiment import Trial, digest_of
 from stairwise.lab.contract.verdict import Verdict
@@ -81,8 +81,16 @@ class LedgerRow:
             "stale": self.stale,
         }
 
+    @property
+    def says(self) -> str:
+        """What the claim says, with its formulas in Unicode."""
+        return latex.plain(self.claim.says)
+
     def __str__(self) -> str:
         return f"{self.verdict}{'  (stale)' if self.stale else ''}"
+
+    def __repr__(self) -> str:
+        return f"{self.claim.name}: {self}"
 
 
 def verify(

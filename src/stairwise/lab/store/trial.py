@@ -117,6 +117,10 @@ class StoredTrial:
     status: str
     run: dict[str, Any]
 
+    def __repr__(self) -> str:
+        arm = f" arm {self.arm!r}" if self.arm else ""
+        return f"<trial {self.digest[:12]} of {self.experiment}{arm} seed {self.seed}: {self.status}>"
+
     @classmethod
     def open(cls, path: Path, *, whole: bool = False) -> "StoredTrial":
         """Reads and checks config.json and run.json, and the sizes of the two others; Damaged where they disagree.
