@@ -8,7 +8,6 @@ from docs_site.links import ROOT, inside
 from stairwise.lab import registry
 from stairwise.lab.contract.experiment import Figure
 from stairwise.lab.contract.paper import Paper
-from stairwise.lab.contract.verdict import STATUSES
 
 PAPERS = "src/stairwise/papers"
 RESULTS = ROOT / "docs" / "results"
@@ -137,8 +136,8 @@ def repository() -> dict[str, str]:
 def fill(text: str) -> str:
     """Fill a page's fields in.
 
-    `{{ readme: HEADING }}` is that section of the README, `{{ bench: NAME }}` a table of timings, and `{{ statuses }}`
-    the statuses of a verdict.
+    `{{ readme: HEADING }}` is that section of the README, `{{ bench: NAME }}` a table of timings. Pages that are also
+    read in the repository have none, since nothing fills them in there.
     """
 
     def section(match: re.Match) -> str:
@@ -149,5 +148,4 @@ def fill(text: str) -> str:
         return inside(found[1].strip(), "index.md", "README.md")
 
     text = re.sub(r"\{\{ readme: (.+?) \}\}", section, text)
-    text = re.sub(r"\{\{ bench: ([\w-]+) \}\}", lambda match: timings.table(match[1]), text)
-    return text.replace("{{ statuses }}", ", ".join(f"`{status}`" for status in STATUSES))
+    return re.sub(r"\{\{ bench: ([\w-]+) \}\}", lambda match: timings.table(match[1]), text)

@@ -19,7 +19,7 @@ def samples(records: Sequence[Any]) -> Measured:
     batches = config.steps if config.readout_batch == "same" else config.turns
     total = config.samples * batches
     theorem = config.task.blocks**4 * config.task.alphabet**6
-    return Measured(f"{total:,} in all, {config.samples:,} a step (k^4 N^6 = {theorem:.1e})", total)
+    return Measured(f"{total:,} in all, {config.samples:,} per step ($k^4 N^6$ = {theorem:.1e})", total)
 
 
 def steps(records: Sequence[Any]) -> Measured:
@@ -49,9 +49,9 @@ def mixture_against_hardest(records: Sequence[Any]) -> Measured:
 
 
 ANSWERS = (
-    Answer("samples", "k^4 N^6 a step by the theorem; kN(L+1)^2 up to a constant in fact", "curriculum", samples),
-    Answer("steps", "one key-query and one readout step a layer: 2(1 + log2 k)", "curriculum", steps),
-    Answer("attention", "in layer l the token 2^(l-1) hops on, by the hidden permutations", "curriculum", mass),
+    Answer("samples", "$k^4 N^6$ per step by the theorem; $kN(L+1)^2$ up to a constant in fact", "curriculum", samples),
+    Answer("steps", "one key-query and one readout step per layer: $2(1 + \\log_2 k)$", "curriculum", steps),
+    Answer("attention", "in layer $l$ the token $2^{l-1}$ hops on, by the hidden permutations", "curriculum", mass),
     Answer(
         "supervision",
         "labels of shorter hops: from the longest alone no gradient method learns",

@@ -38,7 +38,7 @@ def chain_against_none(records: Sequence[Any]) -> Measured:
 
 
 ANSWERS = (
-    Answer("samples", "with a chain n polylog(n); without, 2^Omega(k)", "theorem3", samples),
+    Answer("samples", "with a chain $n\\,\\mathrm{polylog}(n)$; without, $2^{\\Omega(k)}$", "theorem3", samples),
     Answer("steps", "three, on a fresh batch each", "theorem3", steps),
     Answer("attention", "at every step the secret bit that it adds", "theorem3", attention),
     Answer(

@@ -17,7 +17,9 @@ def samples(records: Sequence[Any]) -> Measured:
     config = records[0].config
     bits = config.task.bits
     exponent = np.log(config.samples) / np.log(bits)
-    return Measured(f"{config.samples:,} at d = {bits}, k = {config.task.size} (d^{exponent:.2f})", config.samples)
+    return Measured(
+        f"{config.samples:,} at d = {bits}, k = {config.task.size} ($d^{{{exponent:.2f}}}$)", config.samples
+    )
 
 
 def steps(records: Sequence[Any]) -> Measured:
@@ -46,8 +48,8 @@ def chain_against_none(records: Sequence[Any]) -> Measured:
 
 
 ANSWERS = (
-    Answer("samples", "d^(2+eps) with teacher forcing", "onestep", samples),
-    Answer("steps", "one with teacher forcing, log2 k without", "onestep", steps),
+    Answer("samples", "$d^{2+\\varepsilon}$ with teacher forcing", "onestep", samples),
+    Answer("steps", "one with teacher forcing, $\\log_2 k$ without", "onestep", steps),
     Answer("attention", "the two children of every node of the tree", "onestep", support),
     Answer(
         "supervision",
