@@ -52,7 +52,7 @@ UNCLAIMED = {
     },
     "selection": {
         OTHER_SIDE: "population.* fcn.second_moment fcn.best_head_risk fcn.shifted_risk onehot.flow onehot.integrate"
-        " onehot.time_* stochastic.flow stochastic.time_to_loss generalisation.leading_term_by_substitution"
+        " onehot.time* stochastic.flow stochastic.time* generalisation.leading_term_by_substitution"
         " construction.worst_error",
         INPUT: "encodings.draw encodings.draw_subsets encodings.every encodings.restricted encodings.draw_restricted",
         LIMIT: "onehot.largest_* onehot.late_leak stochastic.largest_learning_rate encodings.acceptance"

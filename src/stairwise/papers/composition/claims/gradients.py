@@ -41,7 +41,7 @@ def leaky_model(hidden: np.ndarray, beta0: float, beta: float, trained: int):
     return exact.with_readout(exact.only_layers(built, trained), descent.start(hidden, beta0).readout)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def every_example(hidden: tuple[tuple[int, ...], ...]):
     pi = np.array(hidden)
     return exact.everything(pi, Task(len(hidden), len(hidden[0]), any_blocks=True).layers)

@@ -122,7 +122,7 @@ class StageEnd:
         return self.path.scores[-1]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def stages_of(config: Stages, seed: int) -> tuple[StageEnd, ...]:
     """Every stage of one run."""
     network, most = network_of(config), 2**config.stages

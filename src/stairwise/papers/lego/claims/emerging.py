@@ -13,7 +13,7 @@ from stairwise.papers.lego.claims.training import Resolved, carried, seen
 from stairwise.papers.lego.theory import emerging
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def winners(config: Resolved, seed: int) -> emerging.Winners:
     """The winners' features and logits at every kept moment."""
     one, group = seen(config, seed), config.group

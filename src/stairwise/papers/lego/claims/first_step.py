@@ -38,7 +38,7 @@ class FirstStep(Config):
         require(number <= 4000, f"task: {number} chains of length 1 must be at most 4000 to be listed")
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=12)
 def listed(config: FirstStep, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
     """The task, the network written out, all sentences, and minus the gradient of W by autodiff."""
     task = task_of(config)

@@ -65,7 +65,7 @@ def _second(network: reduced.IdealValues, table: Any, scores: Any, drawn: Any, l
     return jax.vmap(one)(drawn)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def second_steps(config: Longer, seed: int) -> Second:
     """Step 2 of random chains."""
     table = jnp.asarray(config.group.table, dtype=jnp.int32)

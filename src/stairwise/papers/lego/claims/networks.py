@@ -49,7 +49,7 @@ def task_of(config: Any) -> Any:
     return tasks.lego(config.task.group, config.task.variables, config.task.length)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def drawn(config: Drawn, seed: int, steps: tuple[int, ...], value_only: bool = False) -> Case:
     """Random W and Q: all of Q for the whole clause, its blocks Q43 and Q44 for the value token alone."""
     task = task_of(config)
@@ -63,7 +63,7 @@ def drawn(config: Drawn, seed: int, steps: tuple[int, ...], value_only: bool = F
     return case_of(task, model, chains.drawn(task, seed, config.samples), steps)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def ideal(config: Ideal, seed: int, steps: tuple[int, ...], beyond: float = 1.0) -> Case:
     """The ideal FFN with one spare neuron per class, whose weights are zero; `beyond` multiplies its features."""
     task = task_of(config)

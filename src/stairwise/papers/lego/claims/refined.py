@@ -39,7 +39,7 @@ def features_of(config: Ideal) -> Any:
     return refined.RefinedFeatures(float(alpha), float(beta), group.table)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def steps_of(config: Ideal, seed: int, step: int) -> tuple[Case, list[Any]]:
     """The network's own steps, and what the lemmas' formulas make of the same chains."""
     case, features = ideal(config, seed, (step,)), features_of(config)

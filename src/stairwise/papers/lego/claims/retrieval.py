@@ -66,7 +66,7 @@ class RetrievalRun(NamedTuple):
         return float(np.asarray(self.found.diagonal).max(axis=1).min())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=12)
 def trained(config: Retrieval, seed: int) -> dict[int, RetrievalRun]:
     """One run for each number of variables; every claim of this file reads the same runs."""
     runs = {}

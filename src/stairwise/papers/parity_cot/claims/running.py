@@ -189,7 +189,7 @@ class Ideal(Config):
         return self.slack * 120 * self.rate / (self.neurons * self.task.bits)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def ideal(config: Ideal, seed: int) -> trajectory.Trajectory:
     """The run; the seed draws the secret."""
     k, positions = config.task.size, config.task.bits + config.task.size

@@ -141,7 +141,7 @@ def _view(tables: Tables, secret):
     )
 
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=12)
 def trajectory(config: ThreeSteps, seed: int) -> Trajectory:
     """Claims that look at the same run share it."""
     begin, draw = _compiled(structure(config))
@@ -207,7 +207,7 @@ def _kept(own, seen, scores) -> Kept:
     return Kept(np.asarray(own), np.asarray(seen), np.asarray(scores))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _compiled(config: ThreeSteps):
     @jax.jit
     def begin(trial: RunningTrial[ThreeSteps]):

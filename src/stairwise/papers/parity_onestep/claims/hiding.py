@@ -96,7 +96,7 @@ def hidden_run(config: HiddenDescent, seed: int, epsilon: float = 0.0) -> FoundR
     return FoundRun(cls, run, epsilon, run.hidden_from(epsilon), predictor)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def _run(config: HiddenDescent, seed: int):
     """Shared by the claims below, which look at different sides of one run."""
     task = config.task

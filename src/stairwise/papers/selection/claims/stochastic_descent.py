@@ -61,7 +61,7 @@ def pool_of(config: Stochastic, seed: int) -> Pool:
     return _pool(replace(config, accuracy=0.5, step=1.0, steps=1), seed)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def _pool(config: Stochastic, seed: int) -> Pool:
     task = config.task
     law = law_of(config, seed, config.encodings)
@@ -140,7 +140,7 @@ def the_time_is_inverse_in_the_accuracy(config: Stochastic, seed: int):
     task, width = config.task, config.encoding_width
     overlaps = pool_of(config, seed).overlaps
     epsilons = epsilon_of(config) / np.array([1.0, 2.0, 4.0, 8.0])
-    times = np.array([stochastic.time_to_loss(task, width, overlaps, float(epsilon)) for epsilon in epsilons])
+    times = np.array(stochastic.times_to_losses(task, width, overlaps, epsilons))
     bounds = np.array([stochastic.convergence_time(task, float(epsilon), 0.0) for epsilon in epsilons])
     yield slope("time against epsilon", epsilons, times, -1.0, within=0.15, against="epsilon", bound=bounds)
     yield the_bound_as_printed()
@@ -353,7 +353,7 @@ def fresh_overlaps(config: Stochastic, seed: int) -> np.ndarray:
     return _fresh(replace(config, accuracy=0.5, step=1.0, steps=1), seed)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def _fresh(config: Stochastic, seed: int) -> np.ndarray:
     task, law = config.task, law_of(config, seed, 6, "fresh encodings")
     return encodings.overlaps(law, encodings.draw_subsets(seed, 50, task.length, task.sparsity, "fresh subsets"))

@@ -5,7 +5,7 @@ and u = 1 - q s leaks to the T-q others. Formulas are written in u, so that noth
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,16 +151,24 @@ def integrate(field: Callable, times: Float[np.ndarray, " points"]) -> Trajector
 
 def time_when(field: Callable, height: Callable[[Any, Any], Any], limit: float = 1e18) -> float:
     """The first time at which height(alpha, C) falls to zero along the flow; infinite when not before `limit`."""
+    (found,) = times_when(field, [height], limit)
+    return found
 
-    def event(_, state):
-        return height(state[0], state[1])
 
-    setattr(event, "terminal", True)  # noqa: B010  how SciPy is told to stop there
-    if height(0.0, 0.0) <= 0:
-        return 0.0
-    solution = _solve(field, limit, events=event)
-    found = solution.t_events[0]
-    return float(found[0]) if len(found) else math.inf
+def times_when(field: Callable, heights: Sequence[Callable[[Any, Any], Any]], limit: float = 1e18) -> list[float]:
+    """The same of several heights, of which the last falls to zero last: the flow is followed once."""
+
+    def event_of(height: Callable[[Any, Any], Any]) -> Callable:
+        return lambda _, state: height(state[0], state[1])
+
+    events = [event_of(height) for height in heights]
+    setattr(events[-1], "terminal", True)  # noqa: B010  how SciPy is told to stop there
+    at_once = [bool(height(0.0, 0.0) <= 0) for height in heights]
+    if at_once[-1]:
+        return [0.0] * len(heights)
+    crossed = _solve(field, limit, events=events).t_events
+    first = [float(found[0]) if len(found) else math.inf for found in crossed]
+    return [0.0 if begun else time for begun, time in zip(at_once, first, strict=True)]
 
 
 def _solve(field: Callable, horizon: float, **more: Any) -> Any:
