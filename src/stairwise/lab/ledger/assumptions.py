@@ -164,6 +164,7 @@ def main(words: list[str]) -> None:
     )
     parser.add_argument("targets", nargs="*", metavar="PAPER[/CLAIM]", help="what to search (default: all papers)")
     parser.add_argument("--search", action="store_true", help="search before the page is written")
+    parser.add_argument("--left", action="store_true", help="search only what no search has judged yet")
     parser.add_argument("--jobs", type=int, default=1, help="claims at a time (default: 1)")
     parser.add_argument("--minutes", type=float, default=8.0, help="for all searches together (default: 8)")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that one point may take (default: 10)")
@@ -175,7 +176,9 @@ def main(words: list[str]) -> None:
         from stairwise.lab.ledger.searching import together
 
         targets = options.targets or list(built_in())
-        together.search(targets, options.jobs, 60 * options.minutes, options.limit, options.out or PAPERS)
+        together.search(
+            targets, options.jobs, 60 * options.minutes, options.limit, options.out or PAPERS, left=options.left
+        )
     if options.out is None:
         PAGE.write_text(page([read(id) for id in built_in()]), encoding="utf-8")
 

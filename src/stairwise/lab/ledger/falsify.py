@@ -53,7 +53,7 @@ def falsify(
     progress = progress or Silent()
     forks = Forks(jobs, answers(claim))
     try:
-        names = asked(forks, ("names",), limit)
+        names = asked(forks, ("names", claim.name), limit)
         if names is None:  # the first case takes too long
             names = forks.alone(lambda: declared(claim, claim.cases[0])) or []
         if drop and drop not in names:

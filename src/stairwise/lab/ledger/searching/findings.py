@@ -34,6 +34,28 @@ class Finding:
     note: str = ""
 
 
+def nothing(dropped: str, note: str) -> Finding:
+    """What is found where nothing can be looked at."""
+    return Finding(
+        dropped,
+        outcome="nothing to look at",
+        sizes={},
+        seed=0,
+        log_margin=None,
+        quantity="",
+        measured=None,
+        required=None,
+        command="",
+        judged=0,
+        looked_at=0,
+        stopped=0,
+        raised="",
+        found_after=None,
+        seconds=0.0,
+        note=note,
+    )
+
+
 @dataclass(frozen=True)
 class Falsification:
     """What `falsify` found about a claim, one finding for each search."""

@@ -9,8 +9,9 @@ import math
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from random import Random
@@ -28,11 +29,15 @@ WORST = 8  # points with the smallest margins, around which is looked again
 
 @dataclass(frozen=True)
 class Region:
-    """Where to look: inside the hypotheses of a claim, or where `dropped` is broken and no other is."""
+    """Where to look: inside the hypotheses of a claim, or where `dropped` is broken and no other is.
+
+    `broken` counts the configs that were asked for and break `dropped`, by what else they break.
+    """
 
     claim: Claim
     dropped: str
     axes: tuple[SearchAxis, ...]
+    broken: Counter[frozenset[str]] = field(default_factory=Counter, compare=False, repr=False)
 
     def wrong(self, sizes: Mapping[str, Any]) -> tuple[int, list[SearchAxis]]:
         """How many hypotheses are not as they should be, and which fields a config names that refuses them."""
@@ -42,6 +47,8 @@ class Region:
         except (ConfigError, ArithmeticError, ValueError, LookupError) as error:
             named = re.findall(r"([\w.]+)=", str(error)) if isinstance(error, ConfigError) else []
             return REFUSED, [axis for axis in self.axes if any(f".{axis.path}".endswith(f".{name}") for name in named)]
+        if self.dropped in unmet:
+            self.broken[frozenset(unmet - {self.dropped})] += 1
         given = self.claim.hypotheses or {}
         names = given(config) if callable(given) else given
         return len(unmet ^ ({self.dropped} & set(names))), []
@@ -51,6 +58,19 @@ class Region:
         """The ledger's cases, as points."""
         cases = [values_of(case) for case in self.claim.cases]
         return [{axis.path: axis.nearest(case[axis.path]) for axis in self.axes} for case in cases]
+
+    def silence(self) -> str:
+        """Why no config can be judged, of those that were asked for; empty where one can."""
+        if not self.dropped or frozenset() in self.broken:
+            return ""
+        if not self.broken:
+            return "no config was met that breaks it"
+        if always := frozenset.intersection(*self.broken):
+            return f"every config that breaks it breaks {' and '.join(sorted(always))} too"
+        others = Counter[str]()
+        for names, count in self.broken.items():
+            others.update(dict.fromkeys(names, count))
+        return f"every config that breaks it breaks another one, most often {others.most_common(1)[0][0]}"
 
     @property
     def points(self) -> float:

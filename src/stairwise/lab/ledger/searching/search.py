@@ -28,26 +28,33 @@ from stairwise.lab.store.files import Damaged, explained, read_sealed, replace_f
 REPEATS = 200  # so many proposals in a row that are known already: nothing is left to look at
 HOPELESS = 20  # proposals after which a search ends that has met no point that can be judged
 BEGIN = 24  # points to begin with
+JUDGED = ("true", "false")
 FINDING = 5.0  # seconds at most for finding these
 SHRINKING = 20.0  # seconds at most for making a counterexample small
 
 
-def answers(claim: Claim) -> Callable[[tuple[Any, ...]], Any]:
-    """What a process that works for the search of a claim answers to its questions."""
+def answers(*claims: Claim) -> Callable[[tuple[Any, ...]], Any]:
+    """What a process that works for the searches of some claims answers to questions about one of them."""
+    named = {claim.name: claim for claim in claims}
 
     @cache
-    def region(dropped: str) -> Region:
-        return Region(claim, dropped, tuple(space(claim, dropped)))
+    def region(name: str, dropped: str, wide: bool) -> Region:
+        return Region(named[name], dropped, tuple(space(named[name], dropped, wide=wide)))
 
     def answer(question: tuple[Any, ...]) -> Any:
-        what, *about = question
+        what, name, *about = question
         if what == "names":
-            return assumptions(claim)
+            return assumptions(named[name])
+        dropped, wide, *rest = about
+        there = region(name, dropped, wide)
         if what == "first":
-            dropped, *rest = about
-            return first(region(dropped), *rest)
-        dropped, sizes, seed, repair = about
-        return look(region(dropped), sizes, seed, repair=repair)
+            return first(there, *rest)
+        if what == "silence":
+            if not there.broken:
+                first(there, *rest)
+            return there.silence()
+        sizes, seed, repair = rest
+        return look(there, sizes, seed, repair=repair)
 
     return answer
 
@@ -86,7 +93,15 @@ class CounterexampleSearch:
         self.seconds: float = kept.get("seconds", 0.0)
         self.tried: int = kept.get("tried", 0)  # configs, to find points that can be judged
         self.met: int = kept.get("met", 0)  # such points
+        self.silent: str = kept.get("silent", "")  # why none of them can be judged
+        self.wide = False
+        if kept.get("wide"):
+            self._widen()
         self.known = {_name(point): point for point in self.points}
+
+    def _widen(self) -> None:
+        self.wide, axes = True, space(self.claim, self.dropped, wide=True)
+        self.region = Region(self.claim, self.dropped, tuple(axes))
 
     @property
     def over(self) -> bool:
@@ -99,6 +114,9 @@ class CounterexampleSearch:
         began, before = time.monotonic(), self.seconds
         try:
             found = self._false() or self._search(forks, began + seconds, most, progress)
+            if self.dropped and not any(point["said"] in JUDGED for point in self.points):
+                asking = ("silence", self.claim.name, self.dropped, self.wide, self.seed, BEGIN, 1.0)
+                self.silent = asked(forks, asking, self.limit) or ""
             if found is not None:
                 if self.found_after is None:
                     self.found_after = before + time.monotonic() - began
@@ -115,7 +133,7 @@ class CounterexampleSearch:
         """The first counterexample, or None when the time, the points or the space are over."""
         queue = self._begin(forks, end)
         if not queue and not self.points:
-            most = min(most, HOPELESS)
+            most = min(most, 0 if self.dropped and self.tried else HOPELESS)
         sampler = (Tpe if installed("falsify") else Mutations)(self.region, self.seed + len(self.points))
         for point in self.points:
             sampler.tell(None, point["sizes"], point["value"])
@@ -132,7 +150,7 @@ class CounterexampleSearch:
                     repeats += 1
                     continue
                 repeats = 0
-                forks.ask((token, point), ("look", self.dropped, sizes, point["seed"], repair), self._patience(end))
+                forks.ask((token, point), self._look(sizes, point["seed"], repair), self._patience(end))
             for (token, point), found in forks.ready() if forks.running else ():
                 self._add(point, found)
                 sampler.tell(token, point["sizes"], point["value"])
@@ -154,10 +172,21 @@ class CounterexampleSearch:
             return deque(self.region.all(Random(self.seed)))
         if self.points:
             return deque()
-        seconds = max(0.5, min(FINDING, (end - time.monotonic()) / 4))
-        found, tried = asked(forks, ("first", self.dropped, self.seed, BEGIN, seconds), self.limit + seconds) or ([], 0)
-        self.tried, self.met = self.tried + tried, self.met + len(found)
+        found = self._first(forks, end)
+        if not found and self.dropped and not self.wide:
+            self._widen()
+            found = self._first(forks, end)
         return deque(found)
+
+    def _first(self, forks: Forks, end: float) -> list[dict[str, Any]]:
+        seconds = max(0.5, min(FINDING, (end - time.monotonic()) / 4))
+        asking = ("first", self.claim.name, self.dropped, self.wide, self.seed, BEGIN, seconds)
+        found, tried = asked(forks, asking, self.limit + seconds) or ([], 0)
+        self.tried, self.met = self.tried + tried, self.met + len(found)
+        return found
+
+    def _look(self, sizes: Mapping[str, Any], seed: int, repair: bool) -> tuple[Any, ...]:
+        return ("look", self.claim.name, self.dropped, self.wide, sizes, seed, repair)
 
     def _goes_on(self, forks: Forks, end: float) -> bool:
         """While there is time; the first point may take its own, since nothing is known without it."""
@@ -178,7 +207,7 @@ class CounterexampleSearch:
         if (known := self.known.get(_name(point))) is None:
             if time.monotonic() >= end:
                 return {"said": "not looked at"}
-            self._add(point, asked(forks, ("look", self.dropped, point["sizes"], seed, False), self._patience(end)))
+            self._add(point, asked(forks, self._look(point["sizes"], seed, False), self._patience(end)))
             known = point
         return known
 
@@ -186,7 +215,7 @@ class CounterexampleSearch:
 
     @property
     def finding(self) -> Finding:
-        judged = [point for point in self.points if point["said"] in ("true", "false")]
+        judged = [point for point in self.points if point["said"] in JUDGED]
         chosen = self.smallest or min(judged, key=lambda point: point["value"], default=None)
         outcome = "none in the whole space" if self.over else "none found"
         if self.smallest is not None:
@@ -222,7 +251,8 @@ class CounterexampleSearch:
         if not self.points and self.met:
             return "the time was over before a point was judged"
         if not set(said) - {"outside", "inside", "refused"}:
-            return f"no config was met that {kind} ({max(self.tried, len(self.points)):,} tried)"
+            why = self.silent or f"no config was met that {kind}"
+            return f"{why} ({max(self.tried, len(self.points)):,} tried)"
         words = {
             "stopped": f"took over {self.limit:g} s",
             "raised": "made the check raise an error",
@@ -235,6 +265,7 @@ class CounterexampleSearch:
     def _write(self) -> None:
         if self.file is not None:
             kept = {"points": self.points, "smallest": self.smallest, "tried": self.tried, "met": self.met}
+            kept |= {"wide": self.wide, "silent": self.silent}
             kept |= {"seconds": self.seconds, "found_after": self.found_after}
             with explained(f"store the search of {self.claim.name} in {self.file.parent}"):
                 replace_file(self.file, seal({"claim": self.claim.name, "dropped": self.dropped, **kept}))

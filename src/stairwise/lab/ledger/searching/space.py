@@ -57,8 +57,9 @@ class SearchAxis:
         return self.nearest(value)
 
     def nearest(self, value: Any) -> Any:
-        """The value of the axis next to a number."""
+        """The value of the axis next to a number; a list that is a choice is its text."""
         if self.choices:
+            value = as_text(value) if isinstance(value, (tuple, list)) else value
             return value if value in self.choices else self.choices[0]
         return min(max(round(value) if self.whole else value, self.low), self.high)
 
@@ -95,14 +96,15 @@ class SearchAxis:
         return f"{self.path} from {self.low:.6g} to {self.high:.6g}{' (log)' if self.spacing == 'log' else ''}"
 
 
-def space(claim: Claim, dropped: str = "") -> list[SearchAxis]:
+def space(claim: Claim, dropped: str = "", *, wide: bool = False) -> list[SearchAxis]:
     """Where to look. Inside the hypotheses: the space that a claim declares, else one by rule.
 
-    By rule, a field with choices takes all of them, and text with examples takes these and its values in the ledger. A
-    whole number goes from its lower limit, or 1, to the power of ten
+    By rule, a field with choices takes all of them. Text with examples takes these and its values in the ledger, a list
+    of such text one example at a time. A whole number goes from its lower limit, or 1, to the power of ten
     at or above its largest value in the ledger. Another number goes one power of ten beyond those around its values,
-    within its limits. Lists and free text stay as they are. What is declared lies mostly inside the hypotheses, so
-    where one is dropped, all fields vary by rule, and as far as what is declared.
+    within its limits. Other lists and free text stay as they are. What is declared lies mostly inside the hypotheses,
+    so where one is dropped, all fields vary by rule, and as far as what is declared. A `wide` space goes further within
+    the limits: ten times for whole numbers, a thousand times for others.
     """
     if claim.check is None or claim.kind not in FORMS:
         raise ConfigError(f"{claim.name} is {claim.kind}: only theory with a pass line can be false")
@@ -113,6 +115,7 @@ def space(claim: Claim, dropped: str = "") -> list[SearchAxis]:
     values = {path: [values_of(case)[path] for case in claim.cases] for path in fields}
     ruled = {path: _by_rule(field, values[path]) for path, field in fields.items()}
     axes = [axis for path in fields if (axis := _hull(declared.get(path), ruled[path])) is not None]
+    axes = [_widened(axis, fields[axis.path]) if wide else axis for axis in axes]
     if not axes:
         raise ConfigError(f"{claim.name} has no field to search over")
     return axes
@@ -123,6 +126,16 @@ def _hull(a: SearchAxis | None, b: SearchAxis | None) -> SearchAxis | None:
         return a or b
     low, high = min(a.low, b.low), max(a.high, b.high)
     return replace(a, low=low, high=high, spacing="log" if low > 0 and a.spacing == "log" else "linear")
+
+
+def _widened(axis: SearchAxis, field: Field) -> SearchAxis:
+    if axis.choices:
+        return axis
+    by = 10 if axis.whole else 1000.0
+    low = axis.low if axis.whole else axis.low / by if axis.low > 0 else axis.low * by
+    lowest, highest = _limits(field)
+    low, high = low if lowest is None else max(low, lowest), axis.high * by
+    return replace(axis, low=low, high=high if highest is None else min(high, highest))
 
 
 def values_of(case: Any) -> dict[str, Any]:
@@ -139,6 +152,8 @@ def _by_rule(field: Field, values: Sequence[Any]) -> SearchAxis | None:
     if field.kind is bool:
         return SearchAxis(field.path, choices=(False, True))
     if given := field.metadata.get("choices") or field.metadata.get("examples"):
+        if isinstance(values[0], (tuple, list)):
+            return SearchAxis(field.path, choices=tuple(dict.fromkeys((*map(as_text, values), *map(as_text, given)))))
         return SearchAxis(field.path, choices=tuple(dict.fromkeys((*given, *values))))
     if field.kind not in (int, float):
         return None

@@ -45,7 +45,7 @@ SERIES = {
 class Actions(Config):
     """Named actions."""
 
-    actions: tuple[str, ...] = option(tuple(SERIES), f"actions: {groups.NAMES}")
+    actions: tuple[str, ...] = option(tuple(SERIES), f"actions: {groups.NAMES}", examples=ACTIONS)
 
     def check(self) -> None:
         require(bool(self.actions), "actions must name at least one action")

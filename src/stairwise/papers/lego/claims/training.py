@@ -11,9 +11,10 @@ import numpy as np
 
 from stairwise.config import option
 from stairwise.lab.contract.checks import at_most, equal, hypothesis
-from stairwise.papers.lego import activation, algorithms, ffn
+from stairwise.papers.lego import activation, algorithms, ffn, groups
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.config.dynamics import Constants, FeatureRun
+from stairwise.papers.lego.config.task import ACTIONS
 from stairwise.papers.lego.theory import features, phases, start
 from stairwise.train import keys
 from stairwise.train.loop import RunningTrial
@@ -23,6 +24,7 @@ from stairwise.train.loop import RunningTrial
 class Trained(FeatureRun):
     """The descent of the features, with a choice of activation."""
 
+    action: str = option("C3", f"the action: {groups.NAMES}", examples=(*ACTIONS, "C16"))  # one with |Y| > log d
     points: int = option(100, "moments that are kept", low=10, high=10_000)
     activation: str = option(
         "flat",
