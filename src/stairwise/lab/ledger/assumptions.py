@@ -6,6 +6,7 @@
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -168,6 +169,7 @@ def main(words: list[str]) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="claims at a time (default: 1)")
     parser.add_argument("--minutes", type=float, default=8.0, help="for all searches together (default: 8)")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that one point may take (default: 10)")
+    parser.add_argument("--points", type=int, help="end each search after so many points, at the latest")
     parser.add_argument(
         "--out", type=Path, help="write PAPER/falsified.json here, and no page (default: beside the code)"
     )
@@ -176,9 +178,9 @@ def main(words: list[str]) -> None:
         from stairwise.lab.ledger.searching import together
 
         targets = options.targets or list(built_in())
-        together.search(
-            targets, options.jobs, 60 * options.minutes, options.limit, options.out or PAPERS, left=options.left
-        )
+        most = math.inf if options.points is None else options.points
+        shares = options.jobs, 60 * options.minutes, options.limit
+        together.search(targets, *shares, options.out or PAPERS, left=options.left, most=most)
     if options.out is None:
         PAGE.write_text(page([read(id) for id in built_in()]), encoding="utf-8")
 

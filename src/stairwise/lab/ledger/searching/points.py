@@ -62,15 +62,16 @@ def _judged(claim: Claim, dropped: str, config: Any, unmet: set[str], seed: int)
     except ConfigError as error:
         return {"said": "refused", "value": SILENT, "note": str(error)[:200]}
     unmet |= {each.name for each in drawn if not each.met}
+    names = {"drawn": sorted({each.name for each in drawn})}
     if dropped and dropped not in unmet:
-        return {"said": "inside", "value": SILENT + 1}
+        return {"said": "inside", "value": SILENT + 1, **names}
     if verdict.status not in ("holds", "fails", *ABOUT_PRINT):
-        return {"said": verdict.status, "value": SILENT}
+        return {"said": verdict.status, "value": SILENT, **names}
     if verdict.measured is None or "not a number" in verdict.note:
         return {"said": "raised", "value": SILENT, "note": verdict.note[:200]}
     holds = verdict.status == "holds"
     size = FLAT if verdict.margin is None or not verdict.margin > 0 else min(abs(math.log(verdict.margin)), FLAT)
-    found = {"quantity": verdict.quantity, "measured": verdict.measured, "required": verdict.required}
+    found = {"quantity": verdict.quantity, "measured": verdict.measured, "required": verdict.required, **names}
     return {"said": "true" if holds else "false", "value": size if holds else -size, **found}
 
 

@@ -214,6 +214,11 @@ class CounterexampleSearch:
     # what was found
 
     @property
+    def drawn(self) -> list[str]:
+        """Hypotheses that the check yielded."""
+        return list(dict.fromkeys(name for point in self.points for name in point.get("drawn", ())))
+
+    @property
     def finding(self) -> Finding:
         judged = [point for point in self.points if point["said"] in JUDGED]
         chosen = self.smallest or min(judged, key=lambda point: point["value"], default=None)

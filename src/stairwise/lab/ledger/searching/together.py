@@ -6,10 +6,12 @@ what one leaves goes to those that wait. A run that is killed loses the searches
 """
 
 import json
+import math
 import multiprocessing
 import subprocess
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
@@ -23,7 +25,7 @@ from stairwise.lab.contract.manifest import PAPERS
 from stairwise.lab.ledger import falsify
 from stairwise.lab.ledger.searching.findings import Falsification, nothing
 from stairwise.lab.ledger.searching.points import declared
-from stairwise.lab.ledger.searching.search import CounterexampleSearch, answers, asked
+from stairwise.lab.ledger.searching.search import CounterexampleSearch, answers
 from stairwise.lab.ledger.searching.space import FORMS, space
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.forks import Forks
@@ -35,10 +37,19 @@ KNOWN = 3  # a statement that is known to be false gets so many times the time o
 Stored = Mapping[str, Mapping[str, Any]]  # what was found, by the name of a claim
 
 
-def search(targets: list[str], jobs: int, seconds: float, limit: float, to: Path, *, left: bool = False) -> None:
+def search(
+    targets: list[str],
+    jobs: int,
+    seconds: float,
+    limit: float,
+    to: Path,
+    *,
+    left: bool = False,
+    most: float = math.inf,
+) -> None:
     """Search claims until the time is over: of those known to be false only inside their hypotheses.
 
-    With `left`, only what no search has judged yet.
+    With `left`, only what no search has judged yet; `most` is after how many points a search ends at the latest.
     """
     import jax  # noqa: F401  once, and not in every process that is forked
 
@@ -62,7 +73,7 @@ def search(targets: list[str], jobs: int, seconds: float, limit: float, to: Path
             left_over -= weight
             allowed = min(share, LONGEST * weight, end - time.monotonic())
             ours, theirs = fork.Pipe()
-            process = fork.Process(target=_falsified, args=(theirs, group, known, allowed, limit))
+            process = fork.Process(target=_falsified, args=(theirs, group, known, allowed, limit, most))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # JAX warns of forks; here nothing of it has started yet
                 process.start()
@@ -145,42 +156,52 @@ def _alike(claim: Claim) -> str:
     return repr((claim.paper, names, cases, claim.search, claim.seeds, claim.precision))
 
 
-def _falsified(theirs: Connection, group: list[Claim], known: Stored, seconds: float, limit: float) -> None:
+def _falsified(theirs: Connection, group: list[Claim], known: Stored, *limits: float) -> None:
     leave_with_the_caller()
-    for found in falsified(group, known, seconds, limit):
+    for found in falsified(group, known, *limits):
         theirs.send(found)
     theirs.send("")
 
 
-def falsified(group: Sequence[Claim], known: Stored, seconds: float, limit: float) -> Iterator[Falsification]:
+def falsified(
+    group: Sequence[Claim], known: Stored, seconds: float, limit: float, most: float
+) -> Iterator[Falsification]:
     """The searches of claims that look at the same points, hypothesis by hypothesis."""
     end, forks = time.monotonic() + seconds, Forks(1, answers(*group))
     try:
-        wanted: dict[str, list[Claim]] = {}
+        waiting: dict[tuple[str, str], None] = {}  # in order: hypothesis by hypothesis
+        names = forks.alone(lambda: {claim.name: declared(claim, claim.cases[0]) for claim in group})
         for claim in group:
-            names = [] if falsify.expected(claim) else asked(forks, ("names", claim.name), limit)
-            if names is None:  # the first case takes too long
-                names = forks.alone(lambda claim=claim: declared(claim, claim.cases[0])) or []
-            for name in _left(claim, names, known):
-                wanted.setdefault(name, []).append(claim)
-        searches = [(name, claim) for name, claims in wanted.items() for claim in claims]
-        for number, (name, claim) in enumerate(searches):
-            share = (end - time.monotonic()) / (len(searches) - number)
-            if share > 0:
-                yield _one(claim, name, forks, share, limit)
+            waiting |= dict.fromkeys((name, claim.name) for name in _left(claim, names[claim.name], known))
+        order = list(dict.fromkeys(name for name, _ in waiting))
+        queue, done = deque(sorted(waiting, key=lambda pair: order.index(pair[0]))), set(waiting)
+        claims = {claim.name: claim for claim in group}
+        while queue and (share := (end - time.monotonic()) / len(queue)) > 0:
+            name, of = queue.popleft()
+            one, found = _one(claims[of], name, forks, share, limit, most)
+            yield found
+            if one is not None and not found.expected:  # what the check draws is seen only now
+                new = [
+                    (drawn, of) for drawn in _left(claims[of], one.drawn, known) if drawn and (drawn, of) not in done
+                ]
+                queue.extend(new)
+                done.update(new)
     finally:
         forks.end()
 
 
-def _one(claim: Claim, dropped: str, forks: Forks, seconds: float, limit: float) -> Falsification:
+def _one(
+    claim: Claim, dropped: str, forks: Forks, seconds: float, limit: float, most: float
+) -> tuple[CounterexampleSearch | None, Falsification]:
+    one, axes = None, []
     try:
         axes, one = space(claim), CounterexampleSearch(claim, dropped, 0, limit, None, True)
     except ConfigError as error:
-        axes, finding = [], nothing(dropped, str(error).removeprefix(f"{claim.name} "))
+        finding = nothing(dropped, str(error).removeprefix(f"{claim.name} "))
     else:
-        one.run(forks, seconds, float("inf"), Silent())
+        one.run(forks, seconds, most, Silent())
         finding = one.finding
-    return Falsification(claim.name, claim.kind, tuple(map(str, axes)), falsify.expected(claim), (finding,))
+    return one, Falsification(claim.name, claim.kind, tuple(map(str, axes)), falsify.expected(claim), (finding,))
 
 
 def _say(claim: Claim, found: Falsification) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from stairwise.config import option
 from stairwise.lab.contract.checks import at_least, at_most, equal, row, slope, true
 from stairwise.papers.lego import algorithms, reduced
-from stairwise.papers.lego.claims.descents import Stages, network_of, path_of, stages_of, written_out
+from stairwise.papers.lego.claims.descents import Stages, clip_of, network_of, path_of, stages_of, written_out
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import assumption_4_1, assumption_c1, both
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants
@@ -58,7 +58,35 @@ def large_clip(config: Any) -> dict[str, bool]:
     return {"C_B > 3": config.network.clip_factor > 3}
 
 
-CYCLIC_DESCENT = both(assumption_4_1, many_variables, large_clip)
+def small_branch(config: Any) -> dict[str, bool]:
+    """q and rho of Definition 3.4, on which constants depend."""
+    constants = config.network
+    return {"q = 4, 0.5 <= rho <= 1 (our constants)": constants.power == 4 and 0.5 <= constants.rho <= 1}
+
+
+def our_constants(config: Any) -> dict[str, bool]:
+    """Constants in O and Omega are ours; they depend on C_B, and on a small |Y|."""
+    constants = config.network
+    return {
+        "C_B >= 3.5": constants.clip_factor >= 3.5,
+        "C_B <= 4.5 (our constants)": constants.clip_factor <= 4.5,
+        "|Y| >= 3": config.group.values >= 3,
+        **small_branch(config),
+    }
+
+
+def small_steps(config: Any) -> dict[str, bool]:
+    """eta = 1/poly(d): one step changes what a neuron reads by a part of 1."""
+    return {"eta B <= 1/4": config.learning_rate * clip_of(config) <= 0.25}
+
+
+def whole_run(config: AttentionRun) -> dict[str, bool]:
+    """T_2 = poly(d)/eta: in the end e^a is about 0.6 eta B T, so that a is log d then."""
+    length = config.learning_rate * clip_of(config) * config.steps / config.vocabulary
+    return {"1.5 d <= eta B T <= 3 d": config.stop == "never" and 1.5 <= length <= 3}
+
+
+CYCLIC_DESCENT = both(assumption_4_1, many_variables, our_constants, small_steps, whole_run)
 
 
 @LEDGER.bound(
@@ -125,7 +153,7 @@ def push_of_the_answer_block(config: Clips, seed: int):
     "stage2.2",
     statement="Section 6.2.1, Stage 2.2",
     says=r"the diagonals then grow together: both increase from step 20 on, with a gap between 0 and $O(1)$ (we ask for"
-    r" 1/2) that is at least $1/(2\log d)$ while $a$ is between 1 and 3",
+    r" 1/2) that is at least $1/(2\log d)$ while $a$ is between 1 and $\frac12\log d$",
     of=DESCENT,
     hypotheses=CYCLIC_DESCENT,
     cases=CYCLIC,
@@ -137,16 +165,17 @@ def joint_growth(config: AttentionRun, seed: int):
     yield true("c increases from step 20 on", np.diff(c[20:]) > 0)
     yield at_least("a - c", (a - c)[1:], 0.0)
     yield at_most("a - c", a - c, 0.5)
-    middle = (a > 1) & (a < 3)
-    yield at_least("(a - c) log d while 1 < a < 3", (a - c)[middle] * np.log(config.vocabulary), 0.5)
+    size = np.log(config.vocabulary)
+    middle = (a > 1) & (a < size / 2)
+    yield at_least("(a - c) log d while 1 < a < (log d)/2", (a - c)[middle] * size, 0.5)
     yield at_least("c over a at the end", c[-1] / a[-1], 0.95)
 
 
 @LEDGER.bound(
     "stage2.3",
     statement="Section 6.2.1, Stage 2.3",
-    says=r"in the end the gap closes ($|a - c| \le 0.02$), other entries stay near 0 ($\le 0.05$), and both diagonals"
-    r" are of order $\log d$",
+    says=r"in the end the gap closes ($|a - c| \le 0.02$), other entries stay near 0 ($\le 2\log d/d$), and both"
+    r" diagonals are of order $\log d$",
     of=DESCENT,
     hypotheses=CYCLIC_DESCENT,
     cases=CYCLIC,
@@ -156,7 +185,8 @@ def the_gap_closes(config: AttentionRun, seed: int):
     path = path_of(config)
     a, b, c, e = (float(score) for score in path.scores[-1])
     yield at_most("|a - c|", abs(a - c), 0.02)
-    yield at_most("|b|, |e|", [abs(b), abs(e)], 0.05)
+    small = config.vocabulary / math.log(config.vocabulary)
+    yield at_most("|b|, |e|, times d over log d", [abs(b) * small, abs(e) * small], 2.0)
     yield at_least("the smaller diagonal over log d", min(a, c) / math.log(config.vocabulary), 0.9)
     yield at_most("the larger diagonal over log d", max(a, c) / math.log(config.vocabulary), 1.2)
     yield row({"a": a, "b": b, "c": c, "e": e, "loss": float(path.losses[-1])})
@@ -174,13 +204,35 @@ def below_one(config: Any) -> dict[str, bool]:
     return {"C_B > 6.05, for the level to be below 1": config.network.clip_factor > 6.05}
 
 
+def window_constants(config: Any) -> dict[str, bool]:
+    """2.52 c_1, the end of Lemma E.35, is below 0.4, the end of the first phase; the other constants are ours."""
+    constants = config.network
+    return {
+        "C_B >= 6.5 (2.52 c_1 below 0.4)": constants.clip_factor >= 6.5,
+        "C_B <= 12 (our constants)": constants.clip_factor <= 12,
+        **small_branch(config),
+    }
+
+
+def until_window(config: AttentionRun) -> dict[str, bool]:
+    """eta = 1/poly(d), and a run that ends at the loss of Lemma E.35, after about eta T = 0.3."""
+    return {
+        "eta B <= 1/10": config.learning_rate * clip_of(config) <= 0.1,
+        "the run ends at the window: eta T >= 1/2": config.stop == "window"
+        and config.learning_rate * config.steps >= 0.5,
+    }
+
+
+SYMMETRIC_DESCENT = both(assumption_c1, many_variables, window_constants, until_window)
+
+
 @LEDGER.bound(
     "symm-phase",
     statement="Induction E.1",
     says=r"not free, loss of step 2, until $\varepsilon = 0.4$: $a + c$ increases, attention to predicate 2 exceeds"
     r" that to the own answer by at most $c_1$, the rest stays small",
     of=(*DESCENT, lengths.window_constant, lengths.gap, lengths.concentration),
-    hypotheses=both(assumption_c1, many_variables),
+    hypotheses=SYMMETRIC_DESCENT,
     cases=(FINE, dataclasses.replace(FINE, action="S3")),
 )
 def first_phase(config: AttentionRun, seed: int):
@@ -211,7 +263,7 @@ def first_phase(config: AttentionRun, seed: int):
     says=r"not free: when the loss first is below $e^{(-1/2+3.01c_1)2B}$, $\varepsilon$ lies in $[\frac43 c_1, 2.52"
     r" c_1]$, $c_1 = 1.005/C_B$, and was never below before (E.24, E.35)",
     of=(*DESCENT, lengths.window, lengths.window_log_loss, lengths.window_constant),
-    hypotheses=both(assumption_c1, below_one),
+    hypotheses=both(assumption_c1, below_one, small_branch, until_window),
     cases=tuple(dataclasses.replace(FINE, network=Constants(clip_factor=C)) for C in (6.5, 8.0, 10.0, 16.0)),
     aliases=(
         "lemE24",

@@ -41,7 +41,8 @@ def attention_in(config: AttentionRun, seed: int, *, stage: str):
             yield at_most(f"largest difference times log d, step {step}", spread * size, 1.0)
         if stage == "2.2":
             yield at_least(f"(near - 1/{step + 2}) log d", (near - even) * size, 0.1)
-            yield at_least(f"(1/{step + 2} - far) log d", (even - far) * size, 0.1)
+            lost = even - 1 / (step + 1 + np.exp(1 / size))  # to a = 1/log d alone, with which the stage begins
+            yield at_least(f"(1/{step + 2} - far) log d", (even - far) * size, lost * size)
             yield at_least(f"(own - far) log d, step {step}", (own - far) * size, 0.1)
             yield at_least(f"(near - own) log d, step {step}", (near - own) * size, 0.1)
         if stage == "2.3":

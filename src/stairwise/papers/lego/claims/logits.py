@@ -65,7 +65,10 @@ def main_logits(config: AttentionRun, seed: int, *, stage: str):
     near, far = one.masses[:, :1], one.masses[:, 1:2]
     _, other, missed = found(two, False)
     if stage == "2.1":
-        yield at_least("p of g1(y0) and of g2(y0), step 1", [p.min(), wrong.min()], 0.05)
+        # until a = 1/log d, with c >= 0, the answer's logit is ahead by 2 B' (near - far) at most
+        grown = np.exp(1 / np.log(d))
+        least = (1 - d ** (1 - factor / 3)) / (1 + np.exp(2 * height * (grown - 1) / (grown + 2)))
+        yield at_least("p of g1(y0) and of g2(y0), step 1", [p.min(), wrong.min()], least)
         yield at_most("what they leave, times d^(C_B/3 - 1)", (1 - p - wrong) * d ** (factor / 3 - 1), 1.0)
         distinct = two.probabilities[:, two.seen.distinct]
         yield at_most("d p of any value, step 2, four images", np.max(d * distinct, initial=0.0), 4.0)
@@ -97,8 +100,8 @@ LEDGER.family(
     {
         "lemD13": {
             "statement": "Lemma D.13",
-            "says": r"stage 2.1: at step 1 the answer and $g_2(y_0)$ have $\Omega(1)$ each and leave $d^{1-C_B/3}$; at"
-            r" step 2, four images distinct, every value has $O(1/d)$",
+            "says": r"stage 2.1: at step 1 the answer and $g_2(y_0)$ have $\Omega(1)$ each (what $a = 1/\log d$ leaves,"
+            r" about $e^{-2C_B/3}$) and leave $d^{1-C_B/3}$; at step 2, four images distinct, every value has $O(1/d)$",
             "given": {"stage": "2.1"},
         },
         "lemD25": {

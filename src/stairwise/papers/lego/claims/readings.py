@@ -6,10 +6,9 @@ import numpy as np
 
 from stairwise.lab.contract.checks import at_least, at_most, equal, true
 from stairwise.papers.lego.claims.descents import network_of
-from stairwise.papers.lego.claims.dynamics import CYCLIC, CYCLIC_DESCENT, FINE, many_variables
+from stairwise.papers.lego.claims.dynamics import CYCLIC, CYCLIC_DESCENT, FINE, SYMMETRIC_DESCENT
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.seen import Moments, at_stage
-from stairwise.papers.lego.claims.sizes import assumption_c1, both
 from stairwise.papers.lego.config.dynamics import AttentionRun, Reduced
 from stairwise.papers.lego.theory import readings
 
@@ -324,6 +323,6 @@ LEDGER.family(
         },
     },
     form="exact",
-    hypotheses=both(assumption_c1, many_variables),
+    hypotheses=SYMMETRIC_DESCENT,
     cases=SYMMETRIC,
 )
