@@ -161,6 +161,41 @@ def test_a_walk_that_meets_nothing_ends():
     assert tried > 0
 
 
+def test_a_hypothesis_that_follows_from_another_is_named_where_no_point_breaks_it_alone():
+    """n <= 9 breaks only where n <= 5 does, and x >= -20 never."""
+    names = {"n <= 9": lambda config: config.n <= 9, "n <= 5": lambda config: config.n <= 5}
+    implied = replace(CLAIMS["bernoulli"], hypotheses={**names, "x >= -20": lambda config: config.x >= -20})
+    for dropped, said in (
+        ("n <= 9", "every config that breaks it breaks n <= 5 too"),
+        ("x >= -20", "no config was met that breaks it"),
+        ("n <= 5", ""),
+    ):
+        there = Region(implied, dropped, tuple(space(implied, dropped)))
+        found, _ = first(there, 0, 10, 0.3)
+        assert bool(found) == (dropped == "n <= 5")
+        assert there.silence() == said
+
+
+def test_a_wide_space_goes_further_within_the_limits():
+    axes = {axis.path: axis for axis in space(CLAIMS["bernoulli"], "n <= 9", wide=True)}
+    assert (axes["n"].low, axes["n"].high) == (1, 100)
+    assert (axes["x"].low, axes["x"].high) == (-10.0, 10.0)  # its limits
+    axes = {axis.path: axis for axis in space(CLAIMS["ordered"], "", wide=True)}
+    assert axes["n"].high == 100
+
+
+def test_a_list_with_examples_takes_one_at_a_time():
+    @dataclass(frozen=True)
+    class Several(Config):
+        actions: tuple[str, ...] = option(("C6", "S3"), "names", examples=("C2", "C3"))
+
+    claim = replace(CLAIMS["euler"], cases=(Several(),), search={})
+    there = Region(claim, "", tuple(space(claim)))
+    assert there.axes[0].choices == ("C6,S3", "C2", "C3")
+    assert there.cases == [{"actions": "C6,S3"}]
+    assert update(claim.cases[0], {"actions": "C6,S3"}) == claim.cases[0]
+
+
 @pytest.mark.parametrize("sampler", [Mutations, Tpe])
 def test_proposals_gather_where_the_margin_is_small(sampler):
     if sampler is Tpe:
@@ -214,6 +249,10 @@ claims = [CLAIMS["euler"], CLAIMS["hoeffding"], replace(CLAIMS["bernoulli"], hyp
 together._searchable = lambda targets: claims
 together.registry.paper = lambda id: SimpleNamespace(claims=claims)
 together.search(["planted"], 2, 20.0, 10.0, Path(sys.argv[1]))
+alike = [CLAIMS["bernoulli"], replace(CLAIMS["bernoulli"], id="again")]
+together._searchable = lambda targets: alike
+together.registry.paper = lambda id: SimpleNamespace(claims=[*claims, alike[1]])
+together.search(["planted"], 1, 20.0, 10.0, Path(sys.argv[1]), left=True, most=60)
 """
 
 
@@ -221,10 +260,11 @@ def test_many_searches_at_once_write_what_each_finds_even_where_hypotheses_compu
     done = subprocess.run([sys.executable, "-c", MANY, str(tmp_path)], capture_output=True, text=True, check=True)
     assert "JAX has computed" not in done.stdout
     kept = json.loads((tmp_path / "planted" / "falsified.json").read_text())
-    assert list(kept) == ["euler", "hoeffding", "bernoulli"]
+    assert list(kept) == ["euler", "hoeffding", "bernoulli", "again"]
     outcomes = {id: [finding["outcome"] for finding in each["findings"]] for id, each in kept.items()}
     assert outcomes["euler"][0] == outcomes["hoeffding"][0] == "counterexample"
-    assert outcomes["bernoulli"] == ["none found", "counterexample", "none found"]
+    assert outcomes["bernoulli"] == outcomes["again"] == ["none found", "counterexample", "none found"]
+    assert "planted/bernoulli without" not in done.stdout.partition("planted/again")[2]  # it was judged before
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ command and seconds.
 - **Not seen to be needed**: the conclusion was true at every point that was judged; the nearest one is shown.
   The hypothesis may still be needed by the proof, at other sizes, or for a stronger constant.
 - A pair of statement and hypothesis was **not judged** where no point was met that breaks this hypothesis and meets
-  the others, or where the check says nothing there. One hypothesis may imply another; then it cannot be broken alone.
+  the others, or where the check says nothing there. One hypothesis may imply another; then it cannot be broken alone,
+  and the table names the other one.
 - A statement that **should hold, and does not everywhere** is false at a point that meets the hypotheses as its claim
   has them. That is a defect of the claim until shown otherwise: a hypothesis such as "for large d" that it does not
   state, or a check that stops too early.

@@ -41,6 +41,17 @@ def answers(*claims: Claim) -> Callable[[tuple[Any, ...]], Any]:
     def region(name: str, dropped: str, wide: bool) -> Region:
         return Region(named[name], dropped, tuple(space(named[name], dropped, wide=wide)))
 
+    starts: dict[Any, tuple[list[dict[str, Any]], int]] = {}  # the same for claims that are alike
+    broken: dict[Any, Counter[frozenset[str]]] = {}
+
+    def begin(there: Region, *rest: Any) -> tuple[list[dict[str, Any]], int]:
+        alike = there.dropped, there.axes, there.claim.cases, id(there.claim.hypotheses)
+        if alike not in starts:
+            starts[alike] = first(there, *rest)
+            broken[alike] = there.broken
+        there.broken.update(broken[alike] if there.broken is not broken[alike] else ())
+        return starts[alike]
+
     def answer(question: tuple[Any, ...]) -> Any:
         what, name, *about = question
         if what == "names":
@@ -48,10 +59,10 @@ def answers(*claims: Claim) -> Callable[[tuple[Any, ...]], Any]:
         dropped, wide, *rest = about
         there = region(name, dropped, wide)
         if what == "first":
-            return first(there, *rest)
+            return begin(there, *rest)
         if what == "silence":
             if not there.broken:
-                first(there, *rest)
+                begin(there, *rest)
             return there.silence()
         sizes, seed, repair = rest
         return look(there, sizes, seed, repair=repair)
@@ -67,10 +78,23 @@ def asked(forks: Forks, question: tuple[Any, ...], seconds: float) -> Any:
 
 
 class CounterexampleSearch:
-    """One search. What is stored of the same one is taken up again, unless it is `fresh`."""
+    """One search. What is stored of the same one is taken up again, unless it is `fresh`.
 
-    def __init__(self, claim: Claim, dropped: str, seed: int, limit: float, root: Path | None, fresh: bool):
-        self.claim, self.dropped, self.seed, self.limit = claim, dropped, seed, limit
+    With `alike`, its process works for other claims as well: points to begin with, and what is computed, are kept.
+    """
+
+    def __init__(
+        self,
+        claim: Claim,
+        dropped: str,
+        seed: int,
+        limit: float,
+        root: Path | None,
+        fresh: bool,
+        *,
+        alike: bool = False,
+    ):
+        self.claim, self.dropped, self.seed, self.limit, self.alike = claim, dropped, seed, limit, alike
         self.region = Region(claim, dropped, tuple(space(claim, dropped)))
         self.label = f"without {dropped}" if dropped else "inside the hypotheses"
         code = provenance.source_hash(claim.source.partition(":")[0])
@@ -93,6 +117,7 @@ class CounterexampleSearch:
         self.seconds: float = kept.get("seconds", 0.0)
         self.tried: int = kept.get("tried", 0)  # configs, to find points that can be judged
         self.met: int = kept.get("met", 0)  # such points
+        self.hints: list[dict[str, Any]] = []  # small counterexamples of claims that are alike
         self.silent: str = kept.get("silent", "")  # why none of them can be judged
         self.wide = False
         if kept.get("wide"):
@@ -120,6 +145,9 @@ class CounterexampleSearch:
             if found is not None:
                 if self.found_after is None:
                     self.found_after = before + time.monotonic() - began
+                if found["sizes"] in self.hints:
+                    self.smallest = found
+                    return
                 end = time.monotonic() + min(SHRINKING, max(2.0, seconds))
                 self.smallest = shrunk(found, self.region.axes, lambda sizes, seed: self._ask(forks, sizes, seed, end))
         finally:
@@ -131,7 +159,11 @@ class CounterexampleSearch:
 
     def _search(self, forks: Forks, end: float, most: float, progress: Silent) -> dict[str, Any] | None:
         """The first counterexample, or None when the time, the points or the space are over."""
+        began = time.monotonic()
         queue = self._begin(forks, end)
+        queue.extendleft(self.hints)
+        if self.alike:  # what is found here serves the others
+            end += time.monotonic() - began
         if not queue and not self.points:
             most = min(most, 0 if self.dropped and self.tried else HOPELESS)
         sampler = (Tpe if installed("falsify") else Mutations)(self.region, self.seed + len(self.points))
@@ -179,9 +211,9 @@ class CounterexampleSearch:
         return deque(found)
 
     def _first(self, forks: Forks, end: float) -> list[dict[str, Any]]:
-        seconds = max(0.5, min(FINDING, (end - time.monotonic()) / 4))
+        seconds = FINDING if self.alike else max(0.5, min(FINDING, (end - time.monotonic()) / 4))
         asking = ("first", self.claim.name, self.dropped, self.wide, self.seed, BEGIN, seconds)
-        found, tried = asked(forks, asking, self.limit + seconds) or ([], 0)
+        found, tried = asked(forks, asking, self.limit + 10 * seconds) or ([], 0)  # of computing, so others may compute
         self.tried, self.met = self.tried + tried, self.met + len(found)
         return found
 
@@ -193,7 +225,8 @@ class CounterexampleSearch:
         return time.monotonic() < end or (bool(forks.running) and not self.points)
 
     def _patience(self, end: float) -> float:
-        return self.limit if not self.points else max(0.1, min(self.limit, end - time.monotonic()))
+        """Seconds for one point. A process that is stopped loses what it has computed for others."""
+        return self.limit if self.alike or not self.points else max(0.1, min(self.limit, end - time.monotonic()))
 
     def _add(self, point: dict[str, Any], found: Mapping[str, Any] | None) -> None:
         self.known[_name(point)] = point

@@ -33,6 +33,7 @@ from stairwise.lab.worker import leave_with_the_caller
 
 FILE = "falsified.json"
 LONGEST = 60.0  # seconds for one search
+HINTS = 3  # counterexamples of claims that are alike that are looked at first
 KNOWN = 3  # a statement that is known to be false gets so many times the time of a hypothesis
 Stored = Mapping[str, Mapping[str, Any]]  # what was found, by the name of a claim
 
@@ -176,10 +177,13 @@ def falsified(
         order = list(dict.fromkeys(name for name, _ in waiting))
         queue, done = deque(sorted(waiting, key=lambda pair: order.index(pair[0]))), set(waiting)
         claims = {claim.name: claim for claim in group}
+        small: dict[str, list[dict[str, Any]]] = {}  # counterexamples, by the hypothesis that they break
         while queue and (share := (end - time.monotonic()) / len(queue)) > 0:
             name, of = queue.popleft()
-            one, found = _one(claims[of], name, forks, share, limit, most)
+            one, found = _one(claims[of], name, forks, share, limit, most, small.get(name, []), len(group) > 1)
             yield found
+            if one is not None and one.smallest is not None and one.smallest["sizes"] not in one.hints:
+                small.setdefault(name, []).append(dict(one.smallest["sizes"]))
             if one is not None and not found.expected:  # what the check draws is seen only now
                 new = [
                     (drawn, of) for drawn in _left(claims[of], one.drawn, known) if drawn and (drawn, of) not in done
@@ -191,15 +195,23 @@ def falsified(
 
 
 def _one(
-    claim: Claim, dropped: str, forks: Forks, seconds: float, limit: float, most: float
+    claim: Claim,
+    dropped: str,
+    forks: Forks,
+    seconds: float,
+    limit: float,
+    most: float,
+    hints: list[dict[str, Any]],
+    alike: bool,
 ) -> tuple[CounterexampleSearch | None, Falsification]:
     one, axes = None, []
     try:
-        axes, one = space(claim), CounterexampleSearch(claim, dropped, 0, limit, None, True)
+        axes, one = space(claim), CounterexampleSearch(claim, dropped, 0, limit, None, True, alike=alike)
     except ConfigError as error:
         finding = nothing(dropped, str(error).removeprefix(f"{claim.name} "))
     else:
-        one.run(forks, seconds, most, Silent())
+        one.hints = hints[-HINTS:]
+        one.run(forks, seconds, most + len(one.hints), Silent())
         finding = one.finding
     return one, Falsification(claim.name, claim.kind, tuple(map(str, axes)), falsify.expected(claim), (finding,))
 

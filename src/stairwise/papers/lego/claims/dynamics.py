@@ -155,7 +155,7 @@ def push_of_the_answer_block(config: Clips, seed: int):
     says=r"the diagonals then grow together: both increase from step 20 on, with a gap between 0 and $O(1)$ (we ask for"
     r" 1/2) that is at least $1/(2\log d)$ while $a$ is between 1 and $\frac12\log d$",
     of=DESCENT,
-    hypotheses=CYCLIC_DESCENT,
+    hypotheses=both(CYCLIC_DESCENT, lambda config: {"|X| >= 256": config.variables >= 256}),
     cases=CYCLIC,
 )
 def joint_growth(config: AttentionRun, seed: int):

@@ -24,13 +24,20 @@ from stairwise.papers.lego.claims.training import (
     gammas,
     pushes_are_the_gradient,
     regime,
+    resolved,
     seen,
 )
 from stairwise.papers.lego.theory import phases, start
 
 EXPONENT = 0.05  # c_1: a feature has emerged at V = d^{c_1} mu
-FREELY = {"hypotheses": both(assumption_4_1, regime), "cases": FREE}
-ON_FIBERS = {"hypotheses": both(assumption_c1, regime), "cases": FIBERS}
+# with sigma_0 = d^-1/2 no other d is met by chance
+NEARBY = {
+    "neurons": (3, 12, "linear"),
+    "network.clip_factor": (2.5, 3.5, "linear"),
+    "network.rho": (0.55, 1.0, "linear"),
+}
+FREELY = {"hypotheses": both(assumption_4_1, regime, resolved), "cases": FREE, "search": NEARBY}
+ON_FIBERS = {"hypotheses": both(assumption_c1, regime, resolved), "cases": FIBERS, "search": NEARBY}
 
 
 def emerged(config: Trained) -> float:
@@ -344,7 +351,10 @@ def convergence(config: Resolved, seed: int):
     linear = (2 * config.network.rho < V) & (unclipped > 0)
     yield at_least("moments seen", linear.sum(), 20)
     each = (push / np.maximum(unclipped, 1))[linear]
-    yield at_least("push / Pr(phi) of each pair below the clip, over lambda", each / floor, 1.0, rounding=1e-9)
+    # lambda takes F >= 0 of the other classes; with the leak of Assumption B.2 it is at least -m w B
+    below = config.neurons * config.leak * config.clip if config.activation == "leaky" else 0.0
+    least = np.exp(-below)
+    yield at_least("push / Pr(phi) of each pair below the clip, over lambda", each / floor, least, rounding=1e-9)
     yield at_most("push / Pr(phi) of each pair below the clip", each, 1.0)
     yield at_most("push at the end over lambda/d", push[-1] / floor * config.vocabulary, 1.0)
 

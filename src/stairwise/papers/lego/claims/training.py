@@ -97,6 +97,19 @@ def regime(config: Trained) -> dict[str, bool]:
     }
 
 
+def resolved(config: Trained) -> dict[str, bool]:
+    """T_1 is reached and every phase is seen; constants that the print leaves open are ours."""
+    constants, moved = config.network, config.learning_rate * config.steps
+    return {
+        "m > |Y|, for neurons to race": config.neurons > config.group.values,
+        "C_B <= 3.5 (doubles hold d^-C_B)": constants.clip_factor <= 3.5,
+        "q <= 6 (our constants)": constants.power <= 6,
+        "w <= 1e-5 (our constants)": config.leak <= 1e-5,
+        "the run is long: eta T >= 1000": moved >= 1000,
+        "a moment is kept each time that eta t has grown by 0.2": config.points >= moved / 0.2 * 0.999,
+    }
+
+
 def small_start(config: Trained) -> dict[str, bool]:
     """The order of the curriculum is that of the flow from a small start."""
     return {
