@@ -79,6 +79,15 @@ def test_the_curve_grows_inside_its_limits_and_ends_open(pairs):
     assert median.low <= median.value <= median.high
 
 
+def test_where_all_have_succeeded_the_lower_limit_stays_where_it_was():
+    at_once = kaplan_meier(Hits.of([(5, HIT)] * 3))
+    assert (at_once.low.tolist(), at_once.high.tolist()) == ([0.0], [1.0])
+    assert at_once.median() == (5.0, 5.0, math.inf)
+    in_two = kaplan_meier(Hits.of([(5, HIT), (5, HIT), (8, HIT)]))
+    assert 0 < in_two.low[0] == in_two.low[1]
+    assert in_two.high[1] == 1
+
+
 def test_a_longer_budget_of_a_censored_run_changes_nothing_where_hits_were_seen():
     short = Hits.of([(10, HIT), (20, HIT), (100, BUDGET), (100, BUDGET), (100, BUDGET)])
     long = Hits.of([(10, HIT), (20, HIT), (900, BUDGET), (900, BUDGET), (900, BUDGET)])

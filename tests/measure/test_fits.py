@@ -87,6 +87,18 @@ def test_aic_tells_the_true_law():
     assert [one.aic for one in ranked] == sorted(one.aic for one in ranked)
 
 
+def test_aic_is_that_of_the_cells_and_budgets_under_the_fitted_law():
+    y = exponential_runs(4).y.round(-1) + 10
+    runs = Data(K, np.minimum(y, 1e5), y > 1e5, resolution=10.0)
+    found = fit("exponential", runs)
+    low, high = (
+        norm.cdf((np.log(edge) - found.intercept - found.slope * K) / found.scatter) for edge in (runs.y - 10, runs.y)
+    )
+    chance = np.where(runs.censored, 1 - high, high - low)
+    assert 0 < runs.censored.sum() < len(K)
+    assert_close(found.aic, 2 * 3 - 2 * np.log(chance).sum(), 1e-8)
+
+
 @pytest.mark.slow
 def test_bootstrap_intervals_cover_the_truth_about_as_often_as_they_say():
     covered = 0
@@ -140,6 +152,11 @@ def test_the_bootstrap_of_a_mean_has_its_textbook_width():
     interval = bootstrap(values, np.mean, repeats=2000)
     assert_close(interval.high - interval.low, 2 * 1.96 * values.std() / 20, 0.1)
     assert percentile_estimate(0.0, np.arange(101.0), confidence=0.5) == (0.0, 25.0, 75.0)
+
+
+def test_a_replicate_holds_one_seed_fewer_than_there_are():
+    assert bootstrap(np.arange(5.0), len, repeats=20) == (5.0, 4.0, 4.0)
+    assert bootstrap(np.array([7.0]), repeats=20) == (7.0, 7.0, 7.0)
 
 
 def test_inverse_loss_slope_is_least_squares_for_each_seed():

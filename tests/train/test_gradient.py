@@ -84,6 +84,14 @@ def test_a_role_of_its_own_names_the_keys_of_batches():
         assert outcome.status == "finished"
 
 
+def test_the_loss_draws_with_a_key_that_is_not_its_batchs():
+    def same(trial, w, batch, key):
+        return jnp.all(jax.random.key_data(key) == batch).astype(jnp.float32) + 0 * jnp.sum(w)
+
+    drawn = stage(batch=lambda trial, aux, model, key, n: jax.random.key_data(key), loss=same, steps=2)
+    assert fit(drawn).last("loss") == 0
+
+
 def test_training_stops_at_the_look_that_reaches_its_threshold():
     until = Reached("near", lambda config: config.threshold, unit=40)
     looks = {"look": nearness, "steps": 400, "steps_per_tick": 4, "until": until}

@@ -71,6 +71,15 @@ def test_draws_without_replacement_reach_every_ordered_pair_equally_often():
     assert sorted(np.asarray(draw_distinct(jax.random.key(2), 6, 6)).tolist()) == list(range(6))
 
 
+def test_every_chain_is_drawn_equally_often_whatever_its_parts():
+    task = lego("C2", variables=3, length=2)
+    many = jax.jit(jax.vmap(task.sample))(jax.random.split(jax.random.key(3), 24_000))
+    parts = np.concatenate([many.variables, many.actions, many.values[:, :1]], axis=1)
+    found, counts = np.unique(parts, axis=0, return_counts=True)
+    assert len(found) == chains.count(3, 2, 2, 2) == 48
+    assert np.abs(counts - 500).max() < 5 * np.sqrt(500)
+
+
 def test_truncated_permuted_and_bootstrapped_sentences_change_only_what_they_say():
     chain = example(3)
     whole = np.asarray(TASK.clauses(chain))

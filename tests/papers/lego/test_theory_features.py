@@ -70,6 +70,7 @@ def test_ideal_features_answer_every_pair_at_the_floor_and_have_the_ratio_of_the
             ideal = ideal_features(name, float(feature_scale(16.0, 0.8, 4)))
             shape, accuracy, loss = jax.jit(lambda f, t=token: (ffn.shape(t, f), t.accuracy(f), t.loss(f)))(ideal)
             assert float(accuracy) == 1
+            assert float(token.accuracy(jax.tree.map(lambda v: -jnp.ones_like(v), ideal))) == 0  # all logits tie at 0
             assert_close(loss, token.floor(), 1e-9)
             assert_close(
                 np.mean(shape.action) / np.mean(shape.value), feature_ratio(action.actions, action.values), 1e-12

@@ -1,6 +1,7 @@
 """The four-scalar reduction: exact populations, exact gradients, closed forms, and roll-outs against a slow walk."""
 
 import itertools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -78,9 +79,16 @@ def test_a_nearly_certain_answer_keeps_its_loss_and_its_gradient():
         assert np.isfinite(np.asarray(gradient)).all()
 
 
-def slow_walk(action, scores, actions, start) -> list[int]:
-    """A greedy roll-out that builds every context from scratch, in NumPy."""
+class Walked(NamedTuple):
+    said: list[int]
+    right: list[bool]
+    chance: list[float]
+
+
+def slow_walk(action, scores, actions, start, forced=False) -> Walked:
+    """A greedy roll-out that builds every context from scratch, in NumPy; `forced` has the true values fed back."""
     network, length, said = reduced.ideal_values(action, 256), len(actions), [start]
+    truth, found = start, Walked([], [], [])
     for step in range(1, length + 1):
         kinds = [scores[0] if k == step - 1 else scores[1] for k in range(length)]
         kinds += [scores[2] if k == step - 1 else scores[3] for k in range(step)]
@@ -93,8 +101,13 @@ def slow_walk(action, scores, actions, start) -> list[int]:
             pre += weight * np.where(np.arange(action.values) == value, network.beta, -network.alpha)
         low = np.clip(pre, 0, network.rho)
         active = np.where(pre > network.rho, pre - network.rho * 0.75, low**4 / (4 * network.rho**3))
-        said.append(int(np.argmax(np.minimum(active.sum(axis=1), network.clip))))
-    return said[1:]
+        logits, truth = np.minimum(active.sum(axis=1), network.clip), int(action.table[actions[step - 1], truth])
+        guess = int(np.argmax(logits))
+        found.said.append(guess)
+        found.right.append(guess == truth and logits[guess] > 0)
+        found.chance.append(np.exp(logits[truth]) / (np.exp(logits).sum() + network.others))
+        said.append(truth if forced else guess)
+    return found
 
 
 def test_rollout_says_what_a_walk_over_whole_contexts_says():
@@ -107,8 +120,32 @@ def test_rollout_says_what_a_walk_over_whole_contexts_says():
             actions, start = rng.integers(0, 24, 14), int(rng.integers(0, 4))
             padded = jnp.asarray([*actions, 0, 0], dtype=jnp.int32)
             found = walk(network, table, jnp.array(scores), padded, jnp.int32(start), jnp.int32(14))
-            assert np.asarray(found.values)[:14].tolist() == slow_walk(action, scores, actions, start)
+            slow = slow_walk(action, scores, actions, start)
+            assert np.asarray(found.values)[:14].tolist() == slow.said
+            assert np.asarray(found.right)[:14].tolist() == slow.right
+            assert_close(found.probability[:14], slow.chance, 1e-10)
             assert np.asarray(found.right)[14:].all()  # padding counts as right
+
+
+def test_the_four_accuracies_are_those_of_slow_walks_over_the_drawn_chains():
+    with jax.enable_x64(True):
+        action, key, length, most, sequences = named("S4"), jax.random.key(5), 9, 11, 12
+        table, network = jnp.asarray(action.table, dtype=jnp.int32), reduced.ideal_values(action, 256)
+        drawn = jax.jit(lambda i: reduced.draw_chain(jax.random.fold_in(key, i), table, most))
+        chains = [[np.asarray(part) for part in drawn(jnp.int32(i))] for i in range(sequences)]
+        for scores in ([2.0, 0.0, 1.7, 0.0], [1.0, 0.0, 0.8, 0.0]):
+            found = reduced.chain_accuracy(network, table, jnp.array(scores), key, jnp.int32(length), most, sequences)
+            free = [slow_walk(action, scores, actions[:length], int(start)) for start, actions in chains]
+            forced = [slow_walk(action, scores, actions[:length], int(start), True) for start, actions in chains]
+            right = np.array([walk.right for walk in free])
+            expected = {
+                "exact match": right.all(axis=1).mean(),
+                "per step": right.mean(),
+                "final": right[:, -1].mean(),
+                "expected probability": np.mean([walk.chance for walk in forced]),
+            }
+            for name, value in expected.items():
+                np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-10, err_msg=f"{name} at {scores}")
 
 
 def test_shares_are_the_closed_form_of_dilution():

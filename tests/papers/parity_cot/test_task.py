@@ -131,6 +131,23 @@ def test_training_and_validation_sets_are_disjoint_and_every_epoch_sees_every_se
     assert not np.array_equal(epochs[0], epochs[1])
 
 
+def test_steps_are_wrong_with_the_chance_of_the_noise_whatever_the_inputs_and_never_where_they_are_tested():
+    config = Training(
+        task=PaddedTask(4, 2, padding=2, noise=0.2), model=Decoder(8, heads=1), samples=0,
+        test_examples=16, batch=16,
+    )  # fmt: skip
+    problem, trial = problem_of(config.task, SEED), running(config)
+    drawn = jax.jit(jax.vmap(lambda n: train.training_tokens(trial, problem, n)))(jnp.arange(8000, dtype=jnp.int32))
+    tokens, secret = np.asarray(drawn), np.argmax(problem.absorbs, axis=1)
+    wrong = tokens[:, 5:] ^ tokens[:, 4:6] ^ tokens[:, secret]  # each step against the one before it
+    assert np.abs(wrong.mean(axis=0) - 0.2).max() < 5 * np.sqrt(0.16 / 8000)
+    signs = 1 - 2 * tokens[:, :4].astype(float)
+    assert np.abs(signs.T @ (wrong - 0.2) / 8000).max() < 5 * np.sqrt(0.16 / 8000)
+    assert abs(np.mean((wrong[:, 0] - 0.2) * (wrong[:, 1] - 0.2))) < 5 * 0.16 / np.sqrt(8000)
+    held_out = np.asarray(train.validation_tokens(trial, problem))
+    assert not (held_out[:, 5:] ^ held_out[:, 4:6] ^ held_out[:, secret]).any()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
