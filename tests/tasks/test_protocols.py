@@ -5,6 +5,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 from jaxtyping import Array, Float
@@ -14,6 +15,7 @@ from stairwise.papers.composition.task import Composition, Hops, draw_hidden
 from stairwise.papers.lego.task import lego
 from stairwise.papers.selection.task import SparseSelection
 from stairwise.tasks.parity import ParityTokens
+from stairwise.tasks.protocols import Sentence, sentence_loss
 from stairwise.train.gradient import gradient_training
 from stairwise.train.loop import Member, Program
 from stairwise.train.schemes import supervised
@@ -37,6 +39,19 @@ TASKS = {
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
 def test_a_task_keeps_what_its_protocols_promise(task):
     protocol.check(task)
+
+
+@pytest.mark.parametrize("slots", [(), (2,)])
+def test_the_loss_of_a_sentence_is_the_weighted_mean_over_what_is_asked(slots):
+    random = np.random.default_rng(0)
+    logits = random.standard_normal((4, *slots, 3)).astype(np.float32)
+    targets, weights = random.integers(0, 3, (4, *slots)), np.resize([2.0, 0.0, 1.0], (4, *slots)).astype(np.float32)
+    expected = 0.0
+    for place in np.ndindex(targets.shape):
+        chances = np.exp(logits[place]) / np.exp(logits[place]).sum()
+        expected -= weights[place] * np.log(chances[targets[place]]) / weights.sum()
+    told = Sentence(jnp.zeros_like(targets), jnp.asarray(targets), jnp.asarray(weights))
+    assert float(sentence_loss(jnp.asarray(logits), told)) == pytest.approx(expected, rel=1e-5)
 
 
 def transformer(task, length, key):

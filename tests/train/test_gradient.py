@@ -104,6 +104,13 @@ def test_training_stops_at_the_look_that_reaches_its_threshold():
     assert fit(stage(**looks), config=Fields(threshold=2.0)).status == "censored"
 
 
+def test_a_metric_that_equals_its_threshold_has_reached_it():
+    level = stage(look=lambda trial, w: {"near": jnp.float32(0.5)}, until=Reached("near", 0.5), steps=8)
+    outcome = fit(level)
+    assert outcome.last("hit") == 1
+    assert outcome.status == "reached"
+
+
 def test_patience_goes_on_for_as_many_looks_after_the_first_success():
     until = Reached("near", 0.5, patience=lambda config: config.patience)
     run = partial(fit, stage(look=nearness, steps=100, until=until))

@@ -10,9 +10,11 @@ import pytest
 
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.evaluate import cut, rolled_out
+from stairwise.papers.lego.own import OwnDecoder
 from stairwise.papers.lego.rollout import roll_out
 from stairwise.papers.lego.task import lego
 from stairwise.papers.lego.theory.chains import drawn
+from stairwise.train.own import OwnModel
 
 LONGEST = 6
 TASK = lego("C5", variables=9, length=LONGEST)
@@ -21,17 +23,23 @@ CHAIN = jax.tree.map(lambda leaf: leaf[0], CHAINS)
 
 
 @eqx.filter_jit
-def decoder(positions: str) -> Decoder:
-    """Weights large enough that no two tokens tie."""
+def decoder(positions: str, attention_residual: bool = True) -> Decoder:
+    """Weights large enough that no two tokens tie, and keys that are queries: an answer looks at itself most of all.
+
+    Without the residual it knows itself in no other way, so that a mask that hides it shows.
+    """
     model = Decoder(
         vocabulary=TASK.vocabulary,
         width=8,
         heads=2,
         positions=positions,
         max_clauses=2 * LONGEST + 1,
+        attention_residual=attention_residual,
         key=jax.random.key(3),
     )
-    return jax.tree.map(lambda leaf: 2 * leaf, model)
+    model = jax.tree.map(lambda leaf: 2 * leaf, model)
+    keys = model.key_value.weight.at[:, :8].set(model.query.weight)
+    return eqx.tree_at(lambda model: model.key_value.weight, model, keys)
 
 
 @eqx.filter_jit
@@ -48,9 +56,9 @@ def recomputed(model: Decoder, clauses: np.ndarray, length: int) -> np.ndarray:
     return sentence[length + 1 :]
 
 
-@pytest.mark.parametrize("positions", ["none", "rotary"])
-def test_cached_roll_outs_equal_full_recomputation_at_every_length_through_one_program(positions):
-    model = decoder(positions)
+@pytest.mark.parametrize(("positions", "residual"), [("none", False), ("rotary", True)])
+def test_cached_roll_outs_equal_full_recomputation_at_every_length_through_one_program(positions, residual):
+    model = decoder(positions, residual)
     predicates, start = TASK.predicates(CHAIN), TASK.answers(CHAIN)[0]
     program = jax.jit(partial(roll_out, model))
     for length in (2, LONGEST):
@@ -59,6 +67,7 @@ def test_cached_roll_outs_equal_full_recomputation_at_every_length_through_one_p
         made = np.asarray(program(predicates, start, jnp.int32(length)))
         np.testing.assert_array_equal(made[:length], expected)
         np.testing.assert_array_equal(made[length:], 0)
+        assert len(np.unique(expected, axis=0)) > 1  # not the same clause again and again
     assert program._cache_size() == 1  # type: ignore[attr-defined]
 
 
@@ -90,3 +99,41 @@ def test_the_five_measures_agree_with_their_definitions_on_counted_sentences():
             expected = [*expected, chosen.prod(axis=-1).mean()]
         for name, values in zip(found._fields, (exact, final, step, clause, expected), strict=True):
             np.testing.assert_allclose(float(getattr(found, name)[place]), np.mean(values), rtol=1e-4, atol=1e-9)
+
+
+class FaultyReader(eqx.Module):
+    """Finds the predicate that is asked for, and adds.
+
+    After action 2 its value is wrong by one; after action 3 it says a token where a blank belongs.
+    """
+
+    def __call__(self, clauses):
+        before = jnp.tril(jnp.ones((len(clauses), len(clauses)), dtype=bool))
+        asked = before & (clauses[:, None, 3] == clauses[None, :, 2]) & (clauses[None, :, 0] > 0)
+        found = clauses[jnp.argmax(asked, axis=1)]
+        action = found[:, 1] - 10
+        value = (clauses[:, 4] - 15 + action + (action == 2)) % 5 + 15
+        blank = jnp.zeros_like(action)
+        said = jnp.stack([(action == 3).astype(action.dtype), blank, blank, found[:, 0], value], axis=1)
+        return 5 * jax.nn.one_hot(said, TASK.vocabulary, dtype=jnp.float32)
+
+
+def test_the_five_measures_of_a_reader_that_errs_now_and_then_are_those_of_a_count():
+    chains = drawn(TASK, 1, 40)
+    model = OwnDecoder(OwnModel(*eqx.partition(FaultyReader(), eqx.is_array)))
+    found = eqx.filter_jit(rolled_out)(model, TASK, chains, (1, 3, LONGEST))
+    likely, unlikely = np.exp([5, 0]) / (np.exp(5) + TASK.vocabulary - 1)
+    for place, length in enumerate((1, 3, LONGEST)):
+        rows = []
+        for n in range(40):
+            actions, values = (np.asarray(part[n]) for part in (chains.actions, chains.values))
+            slips = np.cumsum(actions[:length] == 2)
+            right, whole, chances = slips % 5 == 0, not np.any(actions[:length] == 3), []
+            for action in actions[:length]:
+                wrong = int(action == 2) + int(action == 3)
+                chances.append(likely ** (5 - wrong) * unlikely**wrong)
+            assert (values[1 : length + 1] == (values[0] + np.cumsum(actions[:length])) % 5).all()
+            rows.append((right.all(), right[-1], right.mean(), right.all() and whole, np.mean(chances)))
+        expected = np.mean(rows, axis=0)
+        assert ((expected > 0.01) & (expected < 0.99)).all()
+        np.testing.assert_allclose([float(part[place]) for part in found], expected, rtol=1e-5)

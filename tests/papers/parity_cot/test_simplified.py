@@ -148,7 +148,15 @@ def test_the_certified_margin_is_below_the_margin_of_every_input():
         boosted[2 * j : 2 * j + 2, 2 * (INPUTS + q) : 2 * (INPUTS + q) + 2] += 4
     tables = Coefficients(weights.first, weights.second, jnp.asarray(boosted)).tables(jnp.asarray(gram))
     secret, h = jnp.array(SECRET), simplified.readout(HALF)
-    certified = np.asarray(MARGIN(tables, h, secret, WORST(tables.scores, secret)))
+    error = WORST(tables.scores, secret)
+    certified = np.asarray(MARGIN(tables, h, secret, error))
+    own, seen = (np.asarray(part).reshape(2 * HALF, POSITIONS, 2) for part in (tables.own, tables.seen))
+    for q, bit, read in ((0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)):
+        at_target = seen[:, SECRET[q], read]
+        ideal = np.asarray(h) @ np.maximum(own[:, INPUTS + q, bit] + at_target, 0)
+        farthest = np.max(np.abs(seen - at_target[:, None, None]), axis=(1, 2))
+        moved = float(error[q, bit]) * np.abs(np.asarray(h)) @ farthest
+        assert_close(certified[q, bit, read], (1 if bit != read else -1) * ideal - moved, 1e-12)
     tokens = np.array([reference.chain(bits, SECRET) for bits in reference.all_inputs(INPUTS)])
     margins = np.asarray(OUTPUTS(tables, h, tokens[:, :-1], INPUTS)) * (2 * tokens[:, INPUTS + 1 :] - 1)
     for row, margin in zip(tokens, margins, strict=True):
