@@ -10,8 +10,10 @@ import pytest
 from stairwise.papers.parity_onestep import PAPER
 from stairwise.papers.parity_onestep.boundary import boundary, success_map, threshold
 from stairwise.papers.parity_onestep.config import Descent, Hardness, PaddedDescent, PaddedTask, Task
-from stairwise.papers.parity_onestep.hardness import hidden_descent
+from stairwise.papers.parity_onestep.hardness import at_tolerance, hidden_descent, parity_class
 from stairwise.papers.parity_onestep.runs import follows_eq11, gates_text, is_staircase, solved_at
+from stairwise.papers.parity_onestep.theory import hiding
+from tests.reference import parity_onestep as reference
 
 COUNTS = tuple(2**power for power in range(6, 15))
 
@@ -159,6 +161,29 @@ def test_a_hidden_run_is_the_same_for_every_parity_and_worth_nothing_to_any():
     variance = [v for name, v in zip(found.name, found.value, strict=True) if name == "variance"]
     bound = [v for name, v in zip(found.name, found.value, strict=True) if name == "bound"]
     assert all(v <= b for v, b in zip(variance, bound, strict=True))
+
+
+def test_what_an_oracle_hides_is_measured_parity_by_parity():
+    config = Hardness(bits=5, size=2, width=2, queries=3, learning_rate=2.0, samples=40)
+    cls, net = parity_class(config, 0), hiding.TanhNet(5, 2)
+    run = hiding.hidden_run(cls, net, net.start(0), config.learning_rate, config.queries)
+    factor = float(np.median(run.deviations.max(axis=0)) / np.sqrt(run.variances.max()))
+    found = at_tolerance(config, cls, net, run, factor * (1 + 1e-9))
+    data = reference.inputs(5)
+    f = net.outputs(run.thetas[-1], np.array(data, dtype=float))
+    losses, errors = [], []
+    for place, code in enumerate(cls.codes):
+        if run.deviations[:, place].max() <= found["epsilon"]:
+            p = reference.parity_values([j for j in range(5) if code >> j & 1], data)
+            losses.append(np.mean((p - f) ** 2))
+            errors.append(np.mean(p != np.where(f >= 0, 1, -1)))
+    assert 0 < len(losses) < len(cls.codes)
+    share = len(losses) / len(cls.codes)
+    assert found["hidden"] == pytest.approx(share)
+    assert found["loss"] == pytest.approx(np.mean(losses))
+    assert found["zero-one"] == pytest.approx(np.mean(errors))
+    assert found["loss bound"] == pytest.approx(2 - 1 / share)
+    assert found["chebyshev"] == pytest.approx(1 - 3 * run.variances.max() / found["epsilon"] ** 2)
 
 
 def test_every_preset_of_every_experiment_makes_valid_trials_and_the_quick_ones_share_few_programs():
