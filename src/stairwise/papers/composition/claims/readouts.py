@@ -83,6 +83,10 @@ def one_step(config: OneStep, seed: int, first: int, last: int, together: bool =
 # with no fixed point other letters come nearest to a right answer, with two out of four the token's own value does
 ONE_BLOCK = tuple(OneStep(Task(1, len(pi), hidden=pi)) for pi in ((1, 2, 0), (0, 1, 3, 2)))
 
+BOTH = (population.readout_scale, population.readout_separation)
+FIRST = (population.readout_gradient, population.first_separation)
+LATER = (population.readout_gradient_printed, population.later_separation)
+
 LEDGER.family(
     one_step,
     {
@@ -92,6 +96,7 @@ LEDGER.family(
                 r"corrected: the gradient of $\Psi_1$ is $-\frac{1}{Zk}[1_k \otimes (I-U)$ in block 3, $c_i(I-U)$ in "
                 r"block 2$]$, $Z = e^{\beta_0}+N-1$; one step answers every 1-hop"
             ),
+            "of": (*FIRST, *BOTH),
             "cases": (*(OneStep(Task(k, N)) for k, N in SIZES), *ONE_BLOCK),
             "given": {"first": 1, "last": 1},
         },
@@ -101,6 +106,7 @@ LEDGER.family(
                 r"the gradient of $\Psi_2$ is $-\frac{1}{Zk}1_k \otimes (I-U)$ in block 4; one step answers every "
                 r"2-hop"
             ),
+            "of": (*LATER, *BOTH),
             "cases": tuple(OneStep(Task(k, N)) for k, N in SIZES),
             "given": {"first": 2, "last": 2},
         },
@@ -110,18 +116,19 @@ LEDGER.family(
                 r"the gradient of $\Psi_\ell$, $\ell \ge 3$, is $-\frac{1}{Zk}1_k \otimes (I-U)$ in block $\ell+2$; "
                 r"one step answers every $2^{\ell-1}$-hop"
             ),
+            "of": (*LATER, *BOTH),
             "cases": (OneStep(Task(4, 2)), OneStep(Task(4, 3))),
             "given": {"first": 3, "last": 20},
         },
         "lem36": {
             "statement": "Lemma 36",
             "says": r"after mixture training one step on all readouts at once answers every hop",
+            "of": (*FIRST, *LATER, *BOTH),
             "cases": (*(OneStep(Task(k, N)) for k, N in SIZES), *ONE_BLOCK),
             "given": {"first": 1, "last": 20, "together": True},
         },
     },
     form="exact",
-    of=(population.readout_gradient, population.readout_scale, population.readout_separation),
     hypotheses=SMALL_START,
     seeds=3,
 )

@@ -97,15 +97,24 @@ def readout_gradient_printed(hidden: Hidden, head: int, beta0: float) -> Float[n
 
 
 def readout_separation(hidden: Hidden, head: int, beta0: float, rate: float) -> float:
-    """The least logit of a right answer over a wrong one after the step on Psi_l.
+    """The least logit of a right answer over a wrong one after the step on Psi_l."""
+    separation = first_separation if head == 1 else later_separation
+    return separation(hidden, beta0, rate)
 
-    beta0 + eta/(Zk). At head 1 the token's own value v = sigma_i(j) has a say: where pi_i moves j, v is wrong and
-    trails by beta0 + eta/(Zk) (1 - c_i); where it does not, v is right and leads by beta0 + eta/(Zk) (1 + c_i).
+
+def later_separation(hidden: Hidden, beta0: float, rate: float) -> float:
+    """beta0 + eta/(Zk), for l > 1."""
+    return beta0 + rate * readout_scale(*hidden.shape, beta0)
+
+
+def first_separation(hidden: Hidden, beta0: float, rate: float) -> float:
+    """For l = 1, where the token's own value v = sigma_i(j) has a say.
+
+    Where pi_i moves j, v is wrong and trails by beta0 + eta/(Zk) (1 - c_i); where it does not, v is right and leads by
+    beta0 + eta/(Zk) (1 + c_i).
     """
     k, N = hidden.shape
     step = rate * readout_scale(k, N, beta0)
-    if head > 1:
-        return beta0 + step
     share, fixed = fixed_share(hidden), fixed_points(hidden)
     leads = [1 + c for c, f in zip(share, fixed, strict=True) if f > 0]
     leads += [1 - c for c, f in zip(share, fixed, strict=True) if f < N]

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from stairwise.config import Config, option
-from stairwise.lab.contract.checks import at_most, equal, note, row, slope
+from stairwise.lab.contract.checks import at_most, equal, note, row, slope, true
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.theory import hyperparameters
 
@@ -105,6 +105,8 @@ def powers_of_the_logarithm(config: Asymptotic, seed: int):
         "5.5": -hyperparameters.exponent_of_5_5(p) - 2,
         "5.6": 20 - p - 2 - 1,
     }
+    nowhere = hyperparameters.gap("k>=2", math.log(config.failure) - 1, p, config.failure, config.scale)
+    yield true("nothing holds where ln(n/delta) is negative", nowhere == -math.inf)
     xs = [10.0**digits for digits in (30, 34, 38, 42, 46)]
     for name, power in expected.items():
         ratios = [math.exp(hyperparameters.gap(name, x, p, config.failure, config.scale) / 40) for x in xs]

@@ -154,6 +154,7 @@ LEDGER.family(
     },
     form="bound",
     of=(train.stepped, gradient.gradient, quantise.quantise),
+    free={"stepped": "what it does for Adam, which no theorem is about"},
     hypotheses=theorem_7,
     precision=32,
 )
