@@ -7,13 +7,14 @@ import jax
 import numpy as np
 import pytest
 
-import stairwise as sw
 from stairwise.config import update
-from stairwise.papers.lego import PAPER
+from stairwise.papers.lego import PAPER, train
 from stairwise.papers.lego.cells import compared, difference
 from stairwise.papers.lego.claims import attention
-from stairwise.papers.lego.config.practical import Shape
+from stairwise.papers.lego.config.practical import Practical, Shape
+from stairwise.papers.lego.config.task import Task
 from stairwise.papers.lego.presets import practical
+from stairwise.train.loop import Member, Program
 
 LENGTHS = (5, 10, 20, 40)
 
@@ -133,13 +134,15 @@ def test_every_preset_builds_and_the_large_ones_have_the_papers_sizes_and_enough
     assert {fields["task.action"] for fields in large.arms.values()} == {"C6", "S5"}
 
 
-def test_tests_before_the_last_are_of_the_first_sentences_and_the_last_one_of_all(tmp_path):
-    tiny = {"task.variables": 6, "task.length": 2, "model.width": 16, "batch": 4, "steps": 4, "warm_up": 0}
-    tiny |= {"test_lengths": (2,), "map_lengths": (), "measure_every": 2, "keep_weights": False}
+def test_tests_before_the_last_are_of_the_first_sentences_and_the_last_one_of_all():
+    sizes = {"batch": 4, "steps": 4, "warm_up": 0, "test_lengths": (2,), "measure_every": 2}
+    tiny = Practical(task=Task("C6", 6, 2), model=Shape(width=16), **sizes)
 
     def measured(**sizes):
-        result = sw.run("lego/controls", "quick", 1, {**tiny, **sizes}, store=str(tmp_path))
-        return [record.series(name)[1] for record in result.records for name in ("step 2", "expected 2")]
+        config = replace(tiny, **sizes)
+        (found,) = Program(train.training(config)).run([Member(0, config)])
+        rows = list(zip(found.name, found.value, strict=True))
+        return [[value for each, value in rows if each == name] for name in ("step 2", "expected 2")]
 
     few = measured(test_examples=12, curve_examples=4)
     whole = measured(test_examples=12, curve_examples=0)
