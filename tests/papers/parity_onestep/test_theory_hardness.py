@@ -164,3 +164,15 @@ def test_the_largest_eigenvalue_is_that_of_the_matrix(bits, size, samples):
         density = spectrum.histogram(x)
         wanted = np.linalg.eigvalsh(spectrum.gram(density, codes))[-1]
         assert spectrum.largest_eigenvalue(density, codes) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_equation_5_is_tangent_to_the_bound_that_it_simplifies():
+    """1 - 2x <= 2 - 1/(1-x) for x = T Var/eps^2 up to 1/2, with equality at both ends."""
+    for x in (0.0, 0.5):
+        assert bounds.loss_after(10, x / 10 * 0.09, 0.3, 0.1) == pytest.approx(bounds.hidden_squared(1 - x, 0.1))
+    assert bounds.loss_after(10, 0.25 / 10 * 0.09, 0.3, 0.1) < bounds.hidden_squared(0.75, 0.1)
+
+
+def test_the_last_binomial_of_lemma_8_at_a_size_worked_by_hand():
+    """d = 20, k = 6: delta d = 3, so (d/4)/C(10 - 3, 3 - 1)."""
+    assert mean_parity.chain_of_bounds(20, 6).vandermonde == pytest.approx(5 / 21)
