@@ -130,6 +130,21 @@ def test_wrong_shapes_are_refused_in_one_line():
         builder(lambda sizes, key: lambda tokens, hidden=jnp.eye(3): hidden[tokens], sizes)
 
 
+@pytest.mark.parametrize("slots", [None, 5])
+def test_a_model_that_looks_ahead_is_refused_and_one_that_looks_back_is_not(slots):
+    sizes = ModelSizes(vocabulary=3, outputs=3, length=12, slots=slots)
+
+    def ahead(sizes, key):
+        return jax.tree_util.Partial(lambda table, tokens: table[tokens] + table[tokens].mean(0), jnp.eye(3))
+
+    def back(sizes, key):
+        return jax.tree_util.Partial(lambda table, tokens: jnp.cumsum(table[tokens], 0), jnp.eye(3))
+
+    with pytest.raises(ConfigError, match="model=ahead looks ahead: a later token changes the logits before it"):
+        builder(ahead, sizes)
+    assert builder(back, sizes)(jax.random.key(0))(jnp.zeros(sizes.tokens, dtype=int)).shape == (*sizes.tokens, 3)
+
+
 def test_arms_that_differ_in_the_other_model_alone_are_run_once():
     practical = experiment("lego/positions")
     assert len(practical.preset("quick").arms) > len(with_model(practical, lookup, ()).preset("quick").arms)

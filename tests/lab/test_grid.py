@@ -70,6 +70,11 @@ def test_small_sizes_come_first_and_then_the_first_seed_of_every_value():
     assert order == [(4, 7)] * 2 + [(4, 3)] * 2 + [(9, 7)] * 2 + [(9, 3)] * 2
 
 
+def test_a_range_of_too_many_values_says_how_many_there_may_be():
+    with pytest.raises(ConfigError, match=r"grid steps=1:1000000000:1 has more values than 100,000"):
+        grid.axes(Walk(), {"steps": "1:1000000000:1"})
+
+
 def test_a_value_outside_its_range_names_field_and_range():
     with pytest.raises(ConfigError, match=r"rate=-1\.0 must be above 0"):
         grid.trials(WALK, "quick", grid.axes(Walk(), {"rate": [-1.0]}))

@@ -70,6 +70,14 @@ def test_the_best_trial_and_the_rows_carry_the_grid(tmp_path, capsys):
     aimless = replace(result, objective=Objective.parse("nosuch"))
     print_summary(aimless, 1.0, as_json=False)
     assert "best nosuch: no trial has it (they have " in capsys.readouterr().out
+    assert (aimless.objective_is_unknown, result.objective_is_unknown) == (True, False)
+
+
+def test_a_metric_that_no_trial_has_is_said_when_the_first_one_ends(tmp_path):
+    heard = Heard()
+    sweep(WALK, GRID, seeds=2, store=Store.open(tmp_path), group=4, best="nosuch", progress=heard)
+    assert [text for text in heard.warnings if "nosuch" in text] == [heard.warnings[0]]
+    assert heard.warnings[0].startswith("best nosuch: a trial has no such metric (its metrics: ")
 
 
 def test_the_plan_counts_trials_programs_and_groups_before_anything_exists(tmp_path):

@@ -11,6 +11,7 @@ from stairwise.terminal import print_json
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
+    flags.add_published(command)
     command.add_argument("target", metavar="RUN", help="the digest of a trial or its beginning, or PAPER/CONSTRUCTION")
     command.add_argument("-o", "--out", required=True, metavar="FOLDER", help="folder to write to: new, or empty")
     command.add_argument(

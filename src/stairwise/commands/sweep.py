@@ -14,14 +14,13 @@ from stairwise.lab.cluster.engine import Cluster
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.run import grid as grids
 from stairwise.lab.run.stale import words
-from stairwise.lab.run.sweep_progress import label
+from stairwise.lab.run.sweep_progress import MOST_NAMES, label
 from stairwise.lab.store.store import Store
 from stairwise.lab.sweep import Sweep, SweepRequest, perform_sweep, preview
 from stairwise.terminal import print_json
 from stairwise.words import duration, number, plain
 
 MOST_BAD = 20
-MOST_NAMES = 12
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -84,7 +83,7 @@ def act(options, fields) -> int:
         )
         print_summary(result, time.monotonic() - began, as_json=options.json)
     again = options.fresh and result.stale  # what should have been run again has failed, and the old trial stays
-    return 1 if result.statuses["failed"] or again else 0
+    return 1 if result.statuses["failed"] or again or result.objective_is_unknown else 0
 
 
 def print_plan(found: Mapping[str, Any], script: str | None, *, as_json: bool) -> None:
@@ -127,7 +126,7 @@ def print_summary(result: Sweep, seconds: float, *, as_json: bool) -> None:
         assert found is not None
         where = plain(label(best, result.axes))
         print(f"  best {found[0]} {number(found[1])}: {where}  (stairwise show {best.digest})")
-    elif result.objective.metric and result.records:
+    elif result.objective_is_unknown:
         known = sorted({name for record in result.records for name in record.names()})
         print(f"  best {result.objective.metric}: no trial has it (they have {', '.join(known[:MOST_NAMES])})")
     for record in result.bad[:MOST_BAD]:

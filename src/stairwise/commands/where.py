@@ -22,7 +22,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
     command.add_argument("paper", metavar="PAPER", help="the paper, such as selection")
     command.add_argument(
-        "statement", metavar="STATEMENT", nargs="+", help='the statement, such as "Lemma E.15", lemE15 or "eq. 7"'
+        "statement", metavar="WORD", nargs="+", help='one statement, such as Lemma E.15, lemE15 or "eq. 7"'
     )
 
 

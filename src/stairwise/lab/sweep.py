@@ -96,6 +96,12 @@ class Sweep(Result):
         """The trials that failed, or that a NaN ended; `run["message"]` says why."""
         return [record for record in self.records if record.status in BAD]
 
+    @property
+    def objective_is_unknown(self) -> bool:
+        """Whether no trial has the metric that was asked for."""
+        metric = self.objective.metric
+        return bool(metric and self.records) and not any(metric in record.names() for record in self.records)
+
     def best(self, metric: str | None = None, highest: bool = False) -> StoredTrial | None:
         """The trial with the lowest (or highest) last value of a metric, by default of the first that is a loss."""
         objective = Objective(metric, highest) if metric else self.objective

@@ -6,7 +6,7 @@ Equinox module for example:
     tokens   (length,), or (length, slots) where a position holds several tokens; any length up to `sizes.length`
     logits   (length, outputs), or (length, slots, outputs): at each position what comes next
 
-Where the task is causal, logits may depend on the tokens up to their position only; padding comes last.
+Logits may depend on the tokens up to their position only, and a model that looks ahead is refused; padding comes last.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from stairwise.config import ConfigError, one_line
+
+SHORT = 8  # positions at which a model is asked whether it looks ahead
 
 
 class ModelSizes(NamedTuple):
@@ -48,7 +51,9 @@ class OwnModel(eqx.Module):
 
 
 def builder(make_model: MakeModel, sizes: ModelSizes) -> Callable[[PRNGKeyArray], OwnModel]:
-    """`make_model` at these sizes, once it is known to give logits of the right shape; ConfigError where it does not.
+    """`make_model` at these sizes, once it is known to give logits of the right shape that do not look ahead.
+
+    ConfigError where it does not.
 
     >>> def make_model(sizes, key):
     ...     return jax.tree_util.Partial(lambda table, tokens: table[tokens], jnp.eye(3))
@@ -81,4 +86,16 @@ def builder(make_model: MakeModel, sizes: ModelSizes) -> Callable[[PRNGKeyArray]
         raise ConfigError(
             f"model={name} has nothing to train: its parameters must be leaves of it, as in an eqx.Module"
         )
+    if _looks_ahead(build(jax.random.key(0)), sizes):
+        raise ConfigError(
+            f"model={name} looks ahead: a later token changes the logits before it, so the answer could be read off"
+        )
     return build
+
+
+def _looks_ahead(model: OwnModel, sizes: ModelSizes) -> bool:
+    """Whether another last token changes logits before it."""
+    tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, (min(sizes.length, SHORT), *sizes.tokens[1:]))
+    other = np.concatenate([tokens[:-1], (tokens[-1:] + 1) % sizes.vocabulary])
+    one, two = (np.asarray(model(jnp.asarray(each, dtype=jnp.int32)))[:-1] for each in (tokens, other))
+    return not np.allclose(one, two, rtol=1e-4, atol=1e-5, equal_nan=True)

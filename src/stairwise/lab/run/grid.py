@@ -116,7 +116,9 @@ def _range(field: Field, text: str) -> list[Any]:
             values = _geometric(first, last, Fraction(step.removeprefix("x")))
         else:
             values = _arithmetic(Fraction(str(first)), Fraction(str(last)), Fraction(step))
-    except (ValueError, ZeroDivisionError, OverflowError):
+    except OverflowError:
+        raise ConfigError(f"grid {shown} has more values than {MOST_VALUES:,}") from None
+    except (ValueError, ZeroDivisionError):
         raise ConfigError(f"{shown}: {step!r} must be a step, xFACTOR (above 1) or logCOUNT (2 or more)") from None
     if not values:
         raise ConfigError(f"grid {shown} has no values: the step leads away from {last}")

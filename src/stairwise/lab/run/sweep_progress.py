@@ -13,6 +13,7 @@ from stairwise.train.stage import LOST
 
 BAD = ("failed", *LOST)
 MOST_WARNINGS = 20
+MOST_NAMES = 12  # of metrics
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class SweepProgress(Silent):
         self.display, self.axes, self.objective = display, axes, objective
         self.counts: Counter[str] = Counter()
         self.best: tuple[str, float, str] | None = None
+        self.without = False  # whether a trial was seen that lacks the metric
         for name in CALLS:
             if name != "concluded":
                 setattr(self, name, getattr(display, name))
@@ -81,6 +83,10 @@ class SweepProgress(Silent):
         found = self.objective.of(finals)
         if status in BAD:
             self._warn(f"{status}: {where}: {message}")
+        elif found is None and self.objective.metric and not self.without:
+            self.without = True
+            known = ", ".join(sorted(finals)[:MOST_NAMES]) or "none"
+            self.display.warn(f"best {self.objective.metric}: a trial has no such metric (its metrics: {known})")
         elif found is not None and (self.best is None or self.objective.better(found[1], self.best[1])):
             self.best = (*found, where)
         self.display.note(self.text())

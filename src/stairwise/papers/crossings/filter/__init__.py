@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.checks import at_least, at_most, row, skip_if
+from stairwise.lab.contract.checks import at_least, at_most, measured, row, skip_if, vacuous_if
 from stairwise.lab.contract.claims import Ledger
 from stairwise.lab.contract.experiment import Experiment, Figure, Preset, Trial
 from stairwise.papers.crossings.filter import figures, runs, train
@@ -26,6 +26,7 @@ from stairwise.papers.lego.config.practical import Practical, Shape
 from stairwise.papers.lego.config.task import Task
 
 LOUD = 0.2  # the noise at which the filter is asked to help
+NEARLY_RIGHT = 0.9  # exact match of labels above which noise cannot be said to have passed
 UNPAIRED = f"the trials have no pair with and without the filter at p={LOUD:g}"
 
 
@@ -147,17 +148,17 @@ def the_filter_helps(records: Sequence[Any]):
     "filter-systematic",
     experiment="filter",
     statement=OURS,
-    says="a control: of noise that every telling repeats ($p = 0.2$) the filter keeps every chain, wrong as it is,"
-    " so the median exact match changes by 0.05 at most",
+    says="a control: of noise that every telling repeats ($p = 0.2$) the filter lets wrong chains pass, so the median"
+    " exact match changes by 0.05 at most",
 )
 def systematic_errors_pass(records: Sequence[Any]):
     gain = runs.gain(records, LOUD, True)
     yield skip_if(math.isnan(gain), UNPAIRED)
     loud = runs.chosen(records, LOUD, True, True)
-    yield at_least("share of chains kept, least", min(record.final("kept") for record in loud), 1.0)
-    yield at_most(
-        "exact match of their labels, median", np.median([record.final("label exact") for record in loud]), 0.9
-    )
+    right = np.median([record.final("label exact") for record in loud])
+    yield vacuous_if(right > NEARLY_RIGHT, "hardly a label was wrong, so there was nothing to let pass")
+    yield measured("share of chains kept, least", min(record.final("kept") for record in loud))
+    yield measured("exact match of their labels, median", right)
     yield at_most("change of median exact match", abs(gain), 0.05)
     yield from map(row, runs.table(records))
 

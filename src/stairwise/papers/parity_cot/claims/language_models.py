@@ -1,7 +1,6 @@
 """Language models on word problems: Figures 6 and 7, what length alone does to them, and decoders of ours."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.config.gsm8k import Figures67, Prefixes
 from stairwise.train import keys
 
+BELOW_ZERO = -1e-9  # the upper end of an interval that lies below 0
 FIGURE_6 = (1, 11, 21, 28)  # the layers it shows, of 28
 NEEDS = "needs weights: --model PATH_OR_NAME [--tuned PATH_OR_NAME], and PyTorch and Transformers (extra hf)"
 
@@ -55,7 +55,7 @@ def sparser_with_cot(config: Figures67, seed: int):
     rows = {name: entropies.compare(*pair) for name, pair in pairs.items()}
     rows["random weights: with CoT - without"] = entropies.compare(chance["with CoT"], chance["without CoT"])
     for name in pairs:  # eq. (1) is the first variant
-        yield at_most(f"eq. (1), {name}: upper end", rows[name][0].difference.high, -math.ulp(0.0))
+        yield at_most(f"eq. (1), {name}: upper end", rows[name][0].difference.high, BELOW_ZERO)
     matched, random = rows["with CoT - without"][1], rows["random weights: with CoT - without"][0]
     said = f"at equal length {matched.difference}; random weights {random.difference}"
     yield note(said if config.tuned else f"{said}; no tuned model given")
@@ -182,7 +182,7 @@ def cot_data_makes_attention_sparser(records: Sequence[Any]):
         for look in looks
     ]  # fmt: skip
     for each in differences[:2]:
-        yield at_most(f"with CoT - {each['text']}: upper end", each["high"], -math.ulp(0.0))
+        yield at_most(f"with CoT - {each['text']}: upper end", each["high"], BELOW_ZERO)
     said = "; ".join(f"{d['text']} {d['difference']:+.4f} [{d['low']:+.4f}, {d['high']:+.4f}]" for d in differences)
     yield note(f"{len(arms['cot'])} seeds; {said}")
     yield from map(row, differences)
