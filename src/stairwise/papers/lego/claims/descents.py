@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import option
-from stairwise.lab.contract.checks import equal
+from stairwise.lab.contract.checks import equal, true
 from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.config.dynamics import AttentionRun, Doubling, Reduced
 from stairwise.papers.lego.theory import lengths
@@ -76,6 +76,8 @@ def written_out(config: AttentionRun):
     gradients = -moves * np.array([n, n * (n - 1)] * 2) * losses[:-1, None] / (config.learning_rate * n)
     falls = ((gradients[:-1] + gradients[1:]) / 2 * moves[:-1]).sum(axis=1)
     if len(falls):
+        yield true("the first steps go down", falls < 0)
+    if len(falls) and (falls < 0).all():
         off = (clip_of(config) * float(np.abs(moves).max())) ** 2 / 12
         taken = np.diff(losses)[:-1] / falls
         yield equal("what the first steps take from the loss, over what the gradient says", taken, 1.0, off)
