@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 import textwrap
 from functools import partial
@@ -198,3 +199,12 @@ def test_tests_that_run_alone_are_slow_ones_and_lie_where_they_are_looked_for():
     for path in found:
         assert path.parent == tests / "slow"
         assert re.search(r"^pytestmark = .*mark\.slow\b", path.read_text(), re.MULTILINE)
+
+
+def test_the_page_of_a_paper_lists_every_statement_that_is_false_as_printed():
+    for page in sorted(SOURCE.glob("papers/*/README.md")):
+        _, found, rest = page.read_text().partition("## Errata")
+        printed = json.loads(page.with_name("manifest.json").read_text())["claims"]
+        false = [claim["id"] for claim in printed if claim["corrected"] or claim["certificate"] or claim["means"]]
+        section = rest.partition("\n## ")[0] if found else ""
+        assert [id for id in false if f"`{id}`" not in section] == [], page

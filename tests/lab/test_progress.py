@@ -50,3 +50,8 @@ def test_the_trials_of_a_claim_are_seen_while_it_is_judged(capsys, monkeypatch):
     assert said[0] == "[0/1] C4 seed 0: 10/100  loss 0.5  |  trials 2/6"
     assert said[1] == "[0/1] C4 seed 1: 20/100  loss 0.25  |  trials 3/6"
     assert said[2] == "[1/1] fig1a: holds"
+
+
+def test_work_that_is_refused_before_it_begins_ends_without_a_word(capsys):
+    Lines().end()
+    assert capsys.readouterr() == ("", "")

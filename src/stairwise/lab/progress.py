@@ -50,7 +50,7 @@ class Lines(Silent):
     interval = 10.0
 
     def __init__(self):
-        self.total = self.done = 0
+        self.total = self.done = self.already = 0
         self.began = self.last = time.monotonic()
         self.what = self.aside = ""
 
