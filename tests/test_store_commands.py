@@ -52,6 +52,7 @@ def root(tmp_path, monkeypatch) -> str:
         (["run", TARGET, "--seeds", "5", "--seeds", "6"], ["--seeds is given twice"]),
         (["sweep", TARGET, "--grid", "batch=8", "--save-every", "nan"], ["save-every=nan must be at least 0"]),
         (["sweep", TARGET, "--grid", "batch=8", "--save-every", "-1", "--dry-run"], ["save-every=-1.0"]),
+        (["report", "--out", os.devnull], [f"out={os.devnull} must be a folder"]),
         (["query", "select 1", "--json", "--csv"], ["json and csv exclude each other"]),
         (["query", "select 1; select 2"], ["query: must be one statement that selects"]),
         (["query", "select '290000-01-01'::timestamp as t"], ["column t", "cannot be shown", '"t"::varchar']),
@@ -86,6 +87,12 @@ def test_a_store_that_is_named_and_does_not_exist_is_one_line_with_exit_status_2
     assert (status, out) == (2, "")
     assert err == f"stairwise: there is no store {os.getcwd()}/misspelt (stairwise run makes one)\n"
     assert os.listdir() == ["store"]
+
+
+def test_a_theorem_that_is_named_with_published_is_not_dropped_in_silence(capsys, root):
+    status, out, err = call(capsys, "verify", "selection/thm3.5", "--published")
+    assert (status, out) == (2, "")
+    assert "selection/thm3.5: no claim of these is judged on trials" in err
 
 
 def test_before_the_first_run_the_default_store_reads_as_empty_and_is_not_made(capsys, root, monkeypatch):

@@ -1,10 +1,12 @@
 """`stairwise report`: builds the site of the store, then shows it or serves it where that was asked for."""
 
 import argparse
+import os
 from pathlib import Path
 
 from stairwise.commands import flags
 from stairwise.commands.stored import opened
+from stairwise.config import ConfigError
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.serve import address, server
 from stairwise.lab.store.store import Store
@@ -37,6 +39,8 @@ def judge(store: Store) -> None:
 def act(options, fields) -> int:
     """With --serve it goes on until it is interrupted."""
     out = Path(options.out)
+    if os.path.lexists(out) and not out.is_dir():  # said before anything is judged or drawn
+        raise ConfigError(f"out={out} must be a folder")
     store = opened(options.store)
     # a port that cannot be used is refused before anything is built
     serving = server(out, options.port) if options.serve else None

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from stairwise.commands import flags
 from stairwise.commands.where import links
-from stairwise.config import Config
+from stairwise.config import Config, ConfigError
 from stairwise.lab import registry
 from stairwise.lab.contract import latex
 from stairwise.lab.contract.claims import Claim
@@ -77,6 +77,9 @@ def act(options, fields) -> int:
         check_name(target, "claims")
     asked = {name: getattr(options, name) for name in ("tier", "preset", "seed", "seeds", "jobs", "shard")}
     request = VerifyRequest.of(options.targets, fields, **asked, empirical=options.published)
+    if options.published and options.targets and not request.claims:
+        named = ", ".join(options.targets)
+        raise ConfigError(f"{named}: no claim of these is judged on trials, so --published has nothing to judge")
     if options.dry_run:
         return dry_run(preview_verify(request), options.json)
     store = Store.open(options.store)
