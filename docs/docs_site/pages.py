@@ -91,7 +91,9 @@ def gallery() -> dict[str, str]:
         "the command below a picture draws it from the `quick` preset, on a CPU. A thin line is a seed."
     ]
     known = {paper.id: paper for paper in built_in()}
-    for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir()):
+    places = {name: place for place, name in enumerate(known)}  # papers first, benchmarks last
+    folders = [path for path in RESULTS.iterdir() if path.is_dir()]
+    for folder in sorted(folders, key=lambda path: (places.get(path.name, len(places)), path.name)):
         pictures = sorted(folder.glob("*.png"))
         if pictures:
             shown = "\n\n".join(picture(known.get(folder.name), path) for path in pictures)
@@ -104,7 +106,7 @@ def about(name: str, paper: Paper | None) -> str:
     """The paper's title, and where to read more."""
     links = [f"[page](papers/{name}/index.md)"] if paper else []
     links += [f"[results](results/{name}.md)"] if (RESULTS / f"{name}.md").is_file() else []
-    return f"{paper.title if paper else name}: {', '.join(links)}." if links else ""
+    return f"{paper.title if paper else 'How cost grows with size'}: {', '.join(links)}." if links else ""
 
 
 def picture(paper: Paper | None, path: Path) -> str:
