@@ -209,7 +209,7 @@ def window_constants(config: Any) -> dict[str, bool]:
     constants = config.network
     return {
         "C_B >= 6.5 (2.52 c_1 below 0.4)": constants.clip_factor >= 6.5,
-        "C_B <= 12 (our constants)": constants.clip_factor <= 12,
+        "C_B <= 10 (our constants)": constants.clip_factor <= 10,
         **small_branch(config),
     }
 

@@ -276,7 +276,8 @@ def end_of_training(config: AttentionRun, seed: int):
 @LEDGER.bound(
     "lemE23",
     statement="Lemma E.23",
-    says=r"when $\varepsilon$ reaches 0.4, $a, c = \Omega(1)$ (we ask for 0.25) and other entries are $O(1/d)$",
+    says=r"when $\varepsilon$ reaches 0.4, $a, c = \Omega(1)$ (we ask for $\min(\frac14, 2/C_B)$) and other entries are"
+    r" $O(1/d)$",
     of=(reduced.descended, reduced.shares, lengths.concentration),
     hypotheses=SYMMETRY,
     cases=SYMMETRIC,
@@ -287,5 +288,5 @@ def end_of_the_first_phase(config: AttentionRun, seed: int):
     eps = lengths.concentration(scores, 2, 2)
     yield at_most("eps then", eps[end], 0.4)
     yield at_least("eps before", eps[end - 1], 0.4)
-    yield at_least("a and c", scores[end, [0, 2]], 0.25)
+    yield at_least("a and c", scores[end, [0, 2]], min(0.25, 2 / config.network.clip_factor))
     yield at_most("other entries times d", np.abs(scores[end, [1, 3]]) * config.vocabulary, 1.0)
