@@ -36,10 +36,16 @@ def test_the_page_is_what_the_lists_and_the_claims_give():
 
 
 def test_a_claim_about_many_statements_is_not_a_check_of_each():
-    many = {"statement": [f"Lemma {n}" for n in range(1, 6)]}
+    many = {"kind": "bound", "statement": [f"Lemma {n}" for n in range(1, 6)]}
     assert statements.state({}, [many]) == "shared check"
-    assert statements.state({}, [many, {"statement": ["Lemma 1", "Equation 2"]}]) == "own check"
+    assert statements.state({}, [many, {"kind": "exact", "statement": ["Lemma 1", "Equation 2"]}]) == "own check"
     assert statements.state({"state": "illegible"}, []) == "illegible"
+
+
+def test_a_claim_that_cannot_fail_is_no_check():
+    number = {"kind": "reported", "statement": ["Lemma 1"]}
+    assert statements.state({}, [number]) == "measured only"
+    assert statements.state({}, [number, {"kind": "rate", "statement": ["Lemma 1"]}]) == "own check"
 
 
 def test_a_list_is_drafted_from_text_with_sections_and_titles():

@@ -33,7 +33,7 @@ KINDS = (
     "Figure",
     "Table",
 )
-STATES = ("own check", "shared check", "no statement of its own", "illegible", "no check yet")
+STATES = ("own check", "shared check", "measured only", "no statement of its own", "illegible", "no check yet")
 SHARED = 4  # a claim that names so many numbered statements is not a check of each
 NUMBERED = re.compile(rf"(?:{'|'.join(KINDS)}) (?:[A-Z]\.)?\d+(?:\.\d+)?")
 START = re.compile(rf"[\W_]*({NUMBERED.pattern})(?![\w(])[\s.:*]*(.*)")
@@ -46,6 +46,7 @@ is legible in our copies (`python -m stairwise.lab.ledger.statements`).
 
 - **own check**: a claim is about this statement, or about this one and few others.
 - **shared check**: the only claims about it are about many statements at once.
+- **measured only**: its claims report numbers and have no line to pass, so they cannot fail (status `reported`).
 - **no statement of its own**: notation, an assumption, or a step of an induction. The claims that use it are the check.
 - **illegible**: our copy of the paper does not have it in readable form.
 - **no check yet**: it is legible and could be checked.
@@ -86,7 +87,10 @@ def claims_about(manifest: Manifest) -> dict[str, list[Mapping[str, Any]]]:
 
 def state(statement: Mapping[str, str], claims: Iterable[Mapping[str, Any]]) -> str:
     """How a statement is checked, one of STATES."""
+    claims = list(claims)
     sharing = [len({*filter(None, map(numbered, claim["statement"]))}) for claim in claims]
+    if claims and all(claim["kind"] == "reported" for claim in claims):
+        return "measured only"
     if sharing:
         return "own check" if min(sharing) < SHARED else "shared check"
     return statement.get("state", "no check yet")

@@ -104,7 +104,8 @@ def readout_separation(hidden: Hidden, head: int, beta0: float, rate: float) -> 
 
 def later_separation(hidden: Hidden, beta0: float, rate: float) -> float:
     """beta0 + eta/(Zk), for l > 1."""
-    return beta0 + rate * readout_scale(*hidden.shape, beta0)
+    k, N = hidden.shape
+    return beta0 + rate * readout_scale(k, N, beta0)
 
 
 def first_separation(hidden: Hidden, beta0: float, rate: float) -> float:
