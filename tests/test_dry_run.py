@@ -6,6 +6,7 @@ import pytest
 
 from stairwise.commands import run
 from stairwise.lab import api, registry
+from stairwise.lab.run import measured
 from stairwise.lab.run.estimate import nearest, trial_bytes
 from stairwise.lab.store import store as stores
 from stairwise.lab.store.store import Store
@@ -78,7 +79,7 @@ def test_an_empty_store_gives_what_was_measured_for_the_package(tmp_path):
 
 
 def test_the_measured_table_names_whole_presets_of_experiments_that_exist():
-    for name, presets in json.loads(run.MEASURED.read_text()).items():
+    for name, presets in json.loads(measured.PLACE.read_text()).items():
         experiment = registry.experiment(name)
         for preset, facts in presets.items():
             assert facts["trials"] == len(experiment.trials(preset)), name

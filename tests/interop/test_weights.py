@@ -404,11 +404,12 @@ def test_a_finished_trial_that_keeps_no_weights_is_named_with_what_is_missing(tm
     ],
 )
 def test_a_bad_request_is_one_line_and_writes_nothing(tmp_path, capsys, arguments, words):
+    Store.open(tmp_path / "store")
     assert main(["export", *arguments, "-o", str(tmp_path / "out"), "--store", str(tmp_path / "store")]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert all(word in error for word in words), error
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == ["store"]
 
 
 def test_a_run_of_several_trials_must_be_narrowed_down_and_a_trial_cannot_be_changed(tmp_path, trained):

@@ -74,9 +74,11 @@ def test_a_broken_plug_in_is_one_line_and_leaves_the_others_alone(install, caplo
 
 def test_the_command_line_prints_that_line_and_answers(install, tmp_path):
     install("bad", {"plugged_bad/__init__.py": "import nowhere_at_all"}, "plugged_bad:PAPER")
-    call = [sys.executable, "-m", "stairwise.cli", "list", "--json", "--store", str(tmp_path / "store")]
+    call = [sys.executable, "-m", "stairwise.cli", "list", "--json"]
     path = [str(tmp_path), *filter(None, sys.path)]
-    done = subprocess.run(call, capture_output=True, text=True, env={"PYTHONPATH": ":".join(path), "HOME": "/"})
+    done = subprocess.run(
+        call, capture_output=True, text=True, env={"PYTHONPATH": ":".join(path), "HOME": "/"}, cwd=tmp_path
+    )
     assert done.returncode == 0
     assert "selection" in {each["id"] for each in json.loads(done.stdout)["papers"]}
     (line,) = done.stderr.splitlines()

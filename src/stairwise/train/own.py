@@ -20,8 +20,6 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from stairwise.config import ConfigError, one_line
 
-SHORT = 8  # positions at which a model is asked whether it looks ahead
-
 
 class ModelSizes(NamedTuple):
     """What `make_model` may want to know: tokens are 0..vocabulary-1, logits have `outputs` entries."""
@@ -95,7 +93,7 @@ def builder(make_model: MakeModel, sizes: ModelSizes) -> Callable[[PRNGKeyArray]
 
 def _looks_ahead(model: OwnModel, sizes: ModelSizes) -> bool:
     """Whether another last token changes logits before it."""
-    tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, (min(sizes.length, SHORT), *sizes.tokens[1:]))
+    tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, sizes.tokens)
     other = np.concatenate([tokens[:-1], (tokens[-1:] + 1) % sizes.vocabulary])
     one, two = (np.asarray(model(jnp.asarray(each, dtype=jnp.int32)))[:-1] for each in (tokens, other))
     return not np.allclose(one, two, rtol=1e-4, atol=1e-5, equal_nan=True)
