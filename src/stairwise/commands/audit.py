@@ -21,7 +21,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         metavar="PAPER[/CLAIM]",
         help="papers or claims, also as a pattern: 'lego/thm4.1*' (default: all)",
     )
-    command.add_argument("--minutes", action=flags.Decimal, default=10.0, help="how long to search (default: 10)")
+    command.add_argument("--minutes", action=flags.Decimal, default=10.0, help="how long to try mutants (default: 10)")
     flags.add_jobs(command)
     command.add_argument("--strength", help="only claims of this strength: exact, inequality or rate")
     command.add_argument("--sample", action=flags.Whole, metavar="N", help="at most N mutants, drawn by --seed")

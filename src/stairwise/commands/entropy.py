@@ -53,7 +53,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", action=flags.Whole, default=0, help="seed of the random weights (default: 0)")
     flags.add_model_place(command)
     command.add_argument(
-        "--out", metavar="FILE", help="write the numbers: .json (one number per head) or .parquet (all)"
+        "-o", "--out", metavar="FILE", help="write the numbers: .json (one number per head) or .parquet (all)"
     )
     command.add_argument("--figure", metavar="FILE", help="draw the heads of every layer: .pdf, .svg or .png")
     command.add_argument(

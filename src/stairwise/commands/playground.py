@@ -9,7 +9,10 @@ from stairwise.commands import flags
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--out", metavar="FOLDER", help="write a static folder, to open with a double-click or put on a web server"
+        "-o",
+        "--out",
+        metavar="FOLDER",
+        help="write a static folder, to open with a double-click or put on a web server",
     )
     command.add_argument(
         "--port", action=flags.Whole, default=8001, help="port to serve on; 0 = any free one (default: 8001)"

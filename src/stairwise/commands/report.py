@@ -15,7 +15,7 @@ from stairwise.report.site.build import build
 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_published(command)
-    command.add_argument("--out", default="report", help="folder to write to (default: report)")
+    command.add_argument("-o", "--out", default="report", help="folder to write to (default: report)")
     command.add_argument(
         "--docs", default="", metavar="PAGE", help="address of the documentation to link to, relative to the first page"
     )

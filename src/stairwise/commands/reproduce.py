@@ -28,7 +28,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--all", action="store_true", help="run every quick preset, and check the claims that take minutes too"
     )
-    command.add_argument("--out", default="report", help="folder to write to (default: report)")
+    command.add_argument("-o", "--out", default="report", help="folder to write to (default: report)")
 
 
 def act(options, fields) -> int:

@@ -7,7 +7,7 @@ from stairwise.config import ConfigError
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--out", default="stories", help="folder to write to (default: stories)")
+    command.add_argument("-o", "--out", default="stories", help="folder to write to (default: stories)")
     command.add_argument("--open", action="store_true", help="open the pages in the browser")
 
 

@@ -29,7 +29,8 @@ Many theorems are rates: a time of order $T^2/\\varepsilon$, an error of order $
 exponent that is printed beside the one that is measured over a range of sizes.
 
 - **printed** is the exponent of the statement. Beside $\\le$ or $\\ge$ it is one side of a bound, and the true exponent
-  may be smaller or larger. For an exponential law $e^{bn}$ it is $b$.
+  may be smaller or larger. For an exponential law $e^{bn}$ it is $b$. Since sizes are finite, a fit may miss
+  the printed one by 0.1, or by what its check names: 0.25 for the widths of `selection`.
 - **measured** is the slope of the least-squares line through the logarithms, with its 95 % interval. Most values that
   a check computes are exact. So the interval is about the fit of a straight line, and a wide one says that the law is
   not a straight line at these sizes.

@@ -22,6 +22,7 @@ REVERSED = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
 OTHER_END = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum", "argmax": "argmin"}
 NO_NUMBERS = ("bool", "all", "any", "tuple", "list", "dict", "partial", "vmap")
 ROOTS = ("sqrt", "cbrt")
+LONGEST_TEXT, LEAD = 60, 15  # characters of a change that are shown, and of what stands before it
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def mutants_of_source(source: str, place: str = "") -> list[Mutant]:
                 after = ast.unparse(made.value)
             before = ast.unparse(node.value if isinstance(node, ast.Return) and node.value else node)
             line = getattr(node, "lineno", first) - first + 1
-            found.setdefault(text, Mutant(place, operator, line, _short(before), _short(after), text))
+            found.setdefault(text, Mutant(place, operator, line, *_short(before, after), text))
     return list(found.values())
 
 
@@ -307,6 +308,21 @@ def _number(value: float) -> ast.expr:
     return ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
 
 
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _short(before: str, after: str) -> tuple[str, str]:
+    """Both on one line, from a little before where they differ.
+
+    >>> _short("f(" + "x, " * 30 + "a)", "f(" + "x, " * 30 + "b)")
+    ('...x, x, x, x, x, a)', '...x, x, x, x, x, b)')
+    """
+    before, after = " ".join(before.split()), " ".join(after.split())
+    if max(len(before), len(after)) <= LONGEST_TEXT:
+        return before, after
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((place for place, (a, b) in pairs if a != b), min(len(before), len(after)))
+    start = same - LEAD if same > LONGEST_TEXT - LEAD else 0
+    return _cut(before, start), _cut(after, start)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = f"...{text[start:]}" if start else text
+    return shown if len(shown) <= LONGEST_TEXT else f"{shown[: LONGEST_TEXT - 3]}..."
