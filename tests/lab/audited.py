@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import Config, option
@@ -50,3 +52,21 @@ def a_formula_equals_itself(config: Size, seed: int):
 )
 def the_bound_is_at_least_one(config: Size, seed: int):
     yield at_most("one", 1.0, at_least_one(config.count))
+
+
+def parity(bits, extra):
+    """Of a sum or of a difference: the same. It is only ever called inside of compiled programs."""
+    return (jnp.sum(bits) + extra) % 2
+
+
+@LEDGER.exact("traced", statement="ours", says="a parity", of=(parity,), cases=Size())
+def the_parity_is_that_of_the_product_of_signs(config: Size, seed: int):
+    bits = np.arange(8)[:, None] >> np.arange(3) & 1
+    found = jax.jit(jax.vmap(parity, in_axes=(0, None)))(jnp.asarray(bits), 1)
+    yield equal("parity", np.asarray(found), (1 + np.prod(1 - 2 * bits, axis=1)) / 2)
+
+
+@LEDGER.exact("traced-unseen", statement="ours", says="a parity is 0 or 1", of=(parity,), cases=Size())
+def a_parity_is_zero_or_one(config: Size, seed: int):
+    found = jax.jit(jax.vmap(parity, in_axes=(0, None)))(jnp.asarray(np.eye(3, dtype=np.int32)), 1)
+    yield equal("parity (1 - parity)", np.asarray(found * (1 - found)), np.zeros(3))

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stairwise.config import ConfigError, structure
-from stairwise.papers.parity_cot import train
+from stairwise.papers.parity_cot import steps, train
 from stairwise.papers.parity_cot.config.task import PaddedTask, Task
+from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.config.training import Decoder, Training
 from stairwise.papers.parity_cot.task import Layout, problem_of, secret_of
 from stairwise.tasks.parity import ParityTokens, coin_flips
 from stairwise.tasks.shuffle import distinct_bits, shuffled
-from stairwise.train.keys import role_key
+from stairwise.train.keys import at, role, role_key
 from tests.trials import running
 
 BITS = jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)
@@ -171,3 +172,22 @@ def test_the_static_part_of_a_padded_training_does_not_know_k():
     first, second = (structure(Training(task=PaddedTask(size=size))) for size in (1, 7))
     assert first == second
     assert Layout.of(first.task).rows == 16
+
+
+def test_wrong_steps_have_a_key_of_their_own_and_say_nothing_of_the_inputs():
+    """Were they drawn with the inputs' key, a learner could tell from the inputs which steps are wrong."""
+    config, rho, count, key = ThreeSteps(task=Task(8, 4)), 0.25, 4096, jax.random.key(3)
+    problem = problem_of(config.task, SEED)
+    clean, noisy = (np.asarray(steps.draw_tokens(config, problem, each, count, key)) for each in (0.0, rho))
+    assert np.array_equal(clean[:, :9], noisy[:, :9])
+    flips = clean[:, 9:] ^ noisy[:, 9:]
+    wrong = np.diff(flips, axis=1, prepend=0) != 0
+
+    def drawn(name):
+        keys = jax.vmap(lambda number: role(at(key, number), name))(jnp.arange(count))
+        return np.asarray(jax.vmap(lambda each: jax.random.uniform(each, (4,), dtype=jnp.float32) < rho)(keys))
+
+    assert np.array_equal(wrong, drawn("noise"))
+    assert not np.array_equal(wrong, drawn("bits"))
+    covariance = (wrong - rho).T @ (clean[:, :8] - 0.5) / count
+    assert np.abs(covariance).max() < 5 * np.sqrt(rho * (1 - rho)) / 2 / np.sqrt(count)

@@ -16,6 +16,7 @@ from stairwise.papers.parity_cot.claims.sizes import (
     complete,
     cube,
     paper_layout,
+    problem_of,
     random_sequences,
     secret_of,
 )
@@ -25,6 +26,20 @@ from stairwise.train.draws import draws_of
 from stairwise.train.keys import role_key
 
 # --- the sequences ----------------------------------------------------------------------------------------------------
+
+
+def flipped_as_told(task: Task, tokens: np.ndarray, seed: int) -> np.ndarray:
+    """Whether sequences with random wrong steps have the same inputs, and each step flipped once per error so far."""
+    few, n = tokens[:64], task.bits
+    wrong = draws_of(seed, "wrong steps").integers(0, 2, (len(few), tokens.shape[1] - n - 1)) == 1
+    told = np.asarray(_completer_with_errors()(problem_of(task, seed), jnp.asarray(few[:, :n]), jnp.asarray(wrong)))
+    errors = np.concatenate([np.zeros_like(few[:, : n + 1]), np.cumsum(wrong, axis=1) % 2], axis=1)
+    return told == few ^ errors
+
+
+@cache
+def _completer_with_errors():
+    return jax.jit(lambda problem, bits, wrong: jax.vmap(problem.tokens)(bits, wrong))
 
 
 @LEDGER.exact(
@@ -43,6 +58,7 @@ def sequences_without_chain(config: RandomSequences, seed: int):
     yield true("length n+2", tokens.shape[1] == n + 2)
     yield true("token n+1 is 0", tokens[:, n] == 0)
     yield true("token n+2 is the parity", tokens[:, n + 1] == np.bitwise_xor.reduce(tokens[:, secret], axis=1))
+    yield true("a wrong step (label noise) and what builds on it are flipped", flipped_as_told(plain, tokens, seed))
     yield true(
         "k distinct secret positions", len(set(secret.tolist())) == task.size and 0 <= min(secret) <= max(secret) < n
     )
@@ -67,6 +83,7 @@ def sequences_with_chain(config: RandomSequences, seed: int):
     example = complete(worked, 0, np.array([[0, 1, 0, 1, 0]], dtype=np.int8))[0].tolist()
     yield true("length n+k+1", tokens.shape[1] == n + task.size + 1)
     yield true("token n+1 is 0", tokens[:, n] == 0)
+    yield true("a wrong step (label noise) and what builds on it are flipped", flipped_as_told(chained, tokens, seed))
     yield true("each step adds one secret bit", tokens[:, n + 1 :] == tokens[:, n:-1] ^ tokens[:, secret])
     yield true("the last token is the parity", tokens[:, -1] == np.bitwise_xor.reduce(tokens[:, secret], axis=1))
     yield true("the paper's example", example == [0, 1, 0, 1, 0, 0, 0, 1, 0])

@@ -157,13 +157,14 @@ def the_closed_form_gradient_equals_autodiff(config: AtWeights, seed: int):
     W = config.scale * draws_of(seed, "weights").standard_normal((tree.tokens, tree.nodes))
     x = tokens_of(tree, bits_of(task, config.samples, seed))
     found = _two_gradients()(W, x, tree, config.link, config.mask)
-    shipped, autodiff, at_zero, loss, plain = (np.asarray(part) for part in found)
+    shipped, autodiff, at_zero, loss, plain, weighed, weighed_autodiff = (np.asarray(part) for part in found)
     formula = np.zeros_like(W)
     for i, visible in enumerate(limits(tree, config.mask)):
         formula[:visible, i] = expansion.equation_6(x[:, :visible], x[:, task.bits + i], W[:visible, i], link)
     yield equal("equation (6)", formula, autodiff)
     yield equal("the gradient of training", shipped, autodiff)
     yield equal("the loss of training", loss, plain)
+    yield equal("the gradient of training, samples weighed", weighed, weighed_autodiff)
     if config.scale == 0:
         yield equal("the gradient of training at W = 0", at_zero, autodiff)
 
@@ -173,16 +174,18 @@ def _two_gradients():
     def both(W, x, tree, link, mask):
         net = model.PositionalAttention(W, tree, link_of(link), mask)
 
-        def loss(W):
+        def loss(W, weights):
             net = model.PositionalAttention(W, tree, link_of(link), mask)
             z = jax.vmap(net.forced)(x)
-            return jnp.sum((net.link(z) - x[:, tree.slots :]) ** 2) / (2 * len(x))
+            return jnp.sum(weights[:, None] * (net.link(z) - x[:, tree.slots :]) ** 2) / (2 * len(x))
 
         scores, ones = net.scores(), jnp.ones(len(x), dtype=x.dtype)
         forced, at_zero = gradient.forced(net, x.T, ones), gradient.forced_at_zero(tree, net.link, mask, x.T, ones)
         anywhere, start = (gradient.gradient(scores, found.S, len(x)) for found in (forced, at_zero))
-        plain, slopes = jax.value_and_grad(loss)(W)
-        return anywhere, slopes, start, forced.loss / len(x), plain
+        plain, slopes = jax.value_and_grad(loss)(W, ones)
+        unequal = 1 + jnp.arange(len(x), dtype=x.dtype) % 3
+        weighed = gradient.gradient(scores, gradient.forced(net, x.T, unequal).S, len(x))
+        return anywhere, slopes, start, forced.loss / len(x), plain, weighed, jax.grad(loss)(W, unequal)
 
     return jax.jit(both, static_argnums=(3, 4))
 

@@ -448,6 +448,10 @@ def the_loss_approaches_one_at_the_stated_rate(config: Exponents, seed: int):
         variance = bounds.gradient_variance(d, round(d**nu), 10**300, d ** (2 * config.gradient))
         deficits.append(1 - bounds.loss_after(float(d**config.queries), variance, d**-config.accuracy, 0.0))
     yield slope("exponent of what the loss may lack", BITS, deficits, -config.loss, within=1e-3)
+    # equation (5) lacks 2 T Var/eps^2 with Var = 2 sqrt(4d/n) ||grad f||^2, so the constant of the rate is 8
+    yield equal("what the loss may lack, times d^nu4", deficits[0] * BITS[0] ** config.loss, 8.0, 1e-6)
+    yield equal("the variance where n no longer counts", bounds.gradient_variance(1, 10**18, 7, 3.0), 6 / 7)
+    yield equal("the loss where nothing is revealed", bounds.loss_after(0.0, 1.0, 1.0, 0.125), 0.75)
     yield row(nu=nu)
 
 

@@ -329,6 +329,7 @@ def the_loss_approaches_one_exponentially(config: HiddenDescent, seed: int):
     # |P| grows like 2^d: the variance falls like 2^-d, eps = Var^(1/3) and what is revealed like 2^(-d/3)
     yield slope("rate of eps in d", sizes, errors, -math.log(2) / 3, law="exponential", within=0.1)
     yield monomial("what is revealed", bounds.revealed_chance, 1.0, queries=1, variance=1, epsilon=-2)
+    yield monomial("the variance", bounds.orthogonal_variance, 1.0, squared_norm=1, functions=-1)
     yield slope("rate of T Var/eps^2", sizes, revealed, -math.log(2) / 3, law="exponential", within=0.1, against="d")
     yield slope("rate of 1 - loss", sizes, lacking, -math.log(2), law="exponential", within=0.1, against="d")
 

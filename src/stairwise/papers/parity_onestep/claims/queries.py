@@ -60,6 +60,9 @@ def queries_grow_with_the_number_of_parities(config: QueryGame, seed: int):
     small = queries.parities(halves[0], halves[0] // 2)
     yield equal("inner products of parities", small @ small.T, np.eye(len(small)))
 
+    yield equal("(|P| - 1) tau^2 of 13 parities at tau = 1/2", queries.fewest_queries(13, 0.5), 3.0)
+    yield equal("the same with an overlap of 1/8", queries.fewest_queries(13, 0.5, 0.125), 1.5)
+
     random = draws_of(seed, "answers").uniform(-1, 1, (20, 12))
     kept = [int(queries.fits(each, queries.keeping_most(each, tau), tau).sum()) for each in random]
     ends = np.sort(np.concatenate([random - tau, random + tau], axis=1))  # what an answer keeps changes only there
