@@ -70,3 +70,13 @@ def the_parity_is_that_of_the_product_of_signs(config: Size, seed: int):
 def a_parity_is_zero_or_one(config: Size, seed: int):
     found = jax.jit(jax.vmap(parity, in_axes=(0, None)))(jnp.asarray(np.eye(3, dtype=np.int32)), 1)
     yield equal("parity (1 - parity)", np.asarray(found * (1 - found)), np.zeros(3))
+
+
+@LEDGER.bound("sides", statement="ours", says="two bounds", of=(at_least_one,), cases=(Size(), Size(9)))
+def bounds_from_both_sides(config: Size, seed: int):
+    yield at_most("one", 1.0, at_least_one(config.count))
+    yield from attained(config.count)
+
+
+def attained(count: int):
+    yield at_most("an equality", count, count)

@@ -48,6 +48,12 @@ def test_a_claim_with_teeth_kills_every_mutant_and_one_that_compares_a_formula_w
     after = {(t["claim"], t["after"]): t["outcome"] for t in found}
     assert after["traced", "jnp.sum(bits) - extra"] == after["traced-unseen", "jnp.sum(bits) - extra"] == "equivalent"
     assert (after["traced", "extra"], after["traced-unseen", "extra"]) == ("killed", "survived")
+    # an inequality that is reversed is noticed, but for one whose sides are equal
+    reversed_ = {t["before"]: t["outcome"] for t in found if t["claim"] == "sides" and t["operator"] == "direction"}
+    assert reversed_ == {
+        "at_most('one', 1.0, at_least_one(config.count))": "killed",
+        "at_most('an equality', count, count)": "equivalent",
+    }
     again = run(tmp_path / "audit.json")
     assert sorted(map(str, again)) == sorted(map(str, found))
 

@@ -23,7 +23,7 @@ from stairwise.config import Config, ConfigError, leaves, update
 from stairwise.lab import registry
 from stairwise.lab.contract.claims import STRENGTHS, Claim
 from stairwise.lab.ledger.asked import MOST_JOBS, seeds_of
-from stairwise.lab.ledger.mutants import Mutant, functions_of, mutants, put_in_place
+from stairwise.lab.ledger.mutants import Mutant, directions, functions_of, mutants, put_in_place
 from stairwise.lab.ledger.reach import code_hash
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.execute import prepare_jax
@@ -40,6 +40,7 @@ LONGEST, PATIENCE = 120.0, 20.0  # seconds for one mutant, beyond ten times what
 BARS: Mapping[str, tuple[float, tuple[str, ...]]] = {
     "exact": (0.95, ("sign", "factor", "exponent", "term", "index", "inequality", "step")),
     "rate": (0.90, ("exponent", "sign", "term")),
+    "inequality": (1.0, ("direction",)),
 }
 
 
@@ -63,11 +64,12 @@ class MutantResult:
 
 
 class Said(NamedTuple):
-    """A claim at one case and seed: its status, every compared value, and how long it took."""
+    """A claim at one case and seed: its status, every compared value and how it is compared, and how long it took."""
 
     status: str
     values: tuple[float, ...]
     seconds: float
+    sides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def audit(
     try:
         for pair, result in work.results(one_by_one()):
             outcome = ("invalid", "took too long") if result is None else result
-            if outcome[0] in ("same", "survived"):
+            if outcome[0] in ("same", "survived") and pair[1].operator != "direction":
                 note = "no compared value changes" if outcome[0] == "same" else ""
                 changed, why = work.alone(lambda pair=pair: _compared(*pair)) or ("invalid", "ended its process")
                 outcome = _declared(pair[0], pair[1], changed, why or note)
@@ -165,7 +167,8 @@ def auditable(targets: Sequence[str], strength: str | None = None) -> list[Claim
 
 def of_claim(claim: Claim) -> list[Mutant]:
     functions = list(dict.fromkeys(function for target in claim.of for function in functions_of(target)))
-    return [mutant for function in functions for mutant in mutants(function)]
+    found = [mutant for function in functions for mutant in mutants(function)]
+    return found + (directions(claim.check) if claim.strength == "inequality" else [])
 
 
 def points(claim: Claim) -> list[tuple[Config, int]]:
@@ -192,7 +195,7 @@ def look(
                 return Found(tuple(found), verdict.note)
             rows = [row for row in verdict.details if "is" in row]
             values = tuple(float(row[name]) for row in rows for name in ("measured", "required"))
-            found.append(Said(verdict.status, values, time.monotonic() - began))
+            found.append(Said(verdict.status, values, time.monotonic() - began, tuple(row["is"] for row in rows)))
             if noticed(len(found) - 1, found[-1]):
                 break
     return Found(tuple(found), "")
@@ -215,8 +218,25 @@ def _judge(claim: Claim, mutant: Mutant, before: Found) -> tuple[str, str]:
     masked = [(a.status, b.status) for a, b in zip(was, after.said, strict=True) if a.status != b.status]
     if masked:
         return "masked", f"{masked[0][0]} became {masked[0][1]}"
+    if mutant.operator == "direction":
+        return _of_reversed(was, after.said)
     unchanged = all(same(a.values, b.values) for a, b in zip(was, after.said, strict=True))
     return "same" if unchanged else "survived", ""
+
+
+def _of_reversed(was: Sequence[Said], now: Sequence[Said]) -> tuple[str, str]:
+    """Of an inequality that is met in both directions: whether it is an equality wherever it is asked."""
+    pairs = [
+        (measured, required)
+        for a, b in zip(was, now, strict=True)
+        for measured, required, before, after in zip(b.values[::2], b.values[1::2], a.sides, b.sides, strict=False)
+        if before != after
+    ]
+    if not pairs:
+        return "survived", "the reversed comparison is not asked"
+    if all(same([measured], [required]) for measured, required in pairs):
+        return "equivalent", "an equality wherever it is asked: the reverse is true as well"
+    return "survived", "the status does not depend on it"
 
 
 def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str]:

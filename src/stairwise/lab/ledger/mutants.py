@@ -17,7 +17,8 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-OPERATORS = ("sign", "factor", "exponent", "term", "index", "inequality", "step")
+OPERATORS = ("sign", "factor", "exponent", "term", "index", "inequality", "step", "direction")
+SIDES = {"at_most": "at_least", "at_least": "at_most", "at most": "at least", "at least": "at most"}
 REVERSED = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
 OTHER_END = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum", "argmax": "argmin"}
 NO_NUMBERS = ("bool", "all", "any", "tuple", "list", "dict", "partial", "vmap")
@@ -36,6 +37,7 @@ class Mutant:
     index       a constant index moved by one
     inequality  a comparison reversed, max for min
     step        a name that already has a value does not get its next one, also as one of several
+    direction   in the check itself: one comparison asks for the reverse
     """
 
     place: str  # module:function
@@ -87,7 +89,46 @@ def mutants(function: FunctionType) -> list[Mutant]:
     return mutants_of_source(source, f"{function.__module__}:{function.__qualname__}")
 
 
-def mutants_of_source(source: str, place: str = "") -> list[Mutant]:
+def directions(check: Any) -> list[Mutant]:
+    """A check with one of its inequalities reversed, also one in a generator of its paper that it yields from."""
+    found = []
+    for function in _yielding(check):
+        source = textwrap.dedent(inspect.getsource(function))
+        if not function.__closure__:
+            found += mutants_of_source(source, f"{function.__module__}:{function.__qualname__}", _directions)
+    return found
+
+
+def _yielding(check: Any) -> list[FunctionType]:
+    """The function of a check and all generators of its paper that it names or is given."""
+    given: list[Any] = []
+    while isinstance(check, partial):
+        values = (*check.args, *check.keywords.values())
+        given += [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
+        check = check.func
+    found = [each for each in [plain(check)] if each is not None]
+    package = ".".join(found[0].__module__.split(".")[:3]) if found else ""
+    for function in found:  # grows
+        named = [function.__globals__.get(name) for name in function.__code__.co_names]
+        others = [plain(value) for value in (*given, *named) if callable(value)]
+        generators = [each for each in others if each and inspect.isgeneratorfunction(each)]
+        own = [each for each in generators if f"{each.__module__}.".startswith(f"{package}.")]
+        found += [each for each in dict.fromkeys(own) if each not in found]
+    return found
+
+
+def _directions(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Callable[[Any], ast.AST]]]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SIDES:
+        yield "direction", lambda node: ast.Call(ast.Name(SIDES[node.func.id], ast.Load()), node.args, node.keywords)
+    side = isinstance(node, ast.Constant) and isinstance(parent, ast.keyword) and parent.arg == "side"
+    if side and node.value in SIDES:
+        yield "direction", lambda node: ast.Constant(SIDES[node.value])
+
+
+def mutants_of_source(
+    source: str, place: str = "", changes: Callable[..., Iterator[Any]] | None = None
+) -> list[Mutant]:
+    changes = changes or _changes
     tree = ast.parse(source)
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
@@ -95,7 +136,7 @@ def mutants_of_source(source: str, place: str = "") -> list[Mutant]:
     first = definition.lineno
     found: dict[str, Mutant] = {}
     for number, (node, context) in enumerate(_sites(definition)):
-        for operator, make in _changes(node, context):
+        for operator, make in changes(node, context):
             changed = _applied(tree, number, make)
             text = ast.unparse(changed)
             made = make(copy.deepcopy(node))
@@ -119,6 +160,9 @@ def put_in_place(mutant: Mutant, watch: Callable[..., Any] | None = None) -> Non
         target = inspect.getattr_static(target, part)
     function = plain(target)
     assert function is not None
+    if mutant.operator == "direction":  # the module may have the name of one side only
+        for side in ("at_most", "at_least"):
+            vars(sys.modules[module]).setdefault(side, getattr(sys.modules["stairwise.lab.contract.checks"], side))
     scope = dict(vars(sys.modules[module]))
     exec(compile(mutant.source, f"<mutant of {mutant.place}>", "exec"), scope)
     code = scope[function.__name__].__code__
