@@ -121,7 +121,7 @@ def _directions(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Callable[
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SIDES:
         yield "direction", lambda node: ast.Call(ast.Name(SIDES[node.func.id], ast.Load()), node.args, node.keywords)
     side = isinstance(node, ast.Constant) and isinstance(parent, ast.keyword) and parent.arg == "side"
-    if side and node.value in SIDES:
+    if side and getattr(node, "value", None) in SIDES:
         yield "direction", lambda node: ast.Constant(SIDES[node.value])
 
 
