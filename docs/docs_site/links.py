@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"(^```.*?^```[^\n]*$|^~~~.*?^~~~[^\n]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+FORMULA = re.compile(r"(\$[^$\n]+\$)")
 HTML = re.compile(r"<(?!/?(?:div|span|figure|figcaption|img|br|code|a)\b|https?:|!--)")
 ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
@@ -23,12 +24,17 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Angle brackets of the mathematics are no HTML.
+    """Angle brackets of prose are no HTML; those of formulas stay, since their converter escapes them.
 
-    >>> escaped("|<e_i, e_y>| <= 1, `<b>`")
-    '|&lt;e_i, e_y>| &lt;= 1, `<b>`'
+    >>> escaped("|<e_i, e_y>| <= 1, `<b>`, $a < b$")
+    '|&lt;e_i, e_y>| &lt;= 1, `<b>`, $a < b$'
     """
-    return outside_code(text, lambda prose: HTML.sub("&lt;", prose))
+
+    def change(prose: str) -> str:
+        parts = FORMULA.split(prose)
+        return "".join(part if k % 2 else HTML.sub("&lt;", part) for k, part in enumerate(parts))
+
+    return outside_code(text, change)
 
 
 def address(path: str) -> str | None:

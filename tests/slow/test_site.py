@@ -149,7 +149,7 @@ def test_the_overlay_can_be_switched_and_a_cell_read_by_pointer_and_by_keys(visi
 def test_the_ledger_filters_by_status_kind_and_text_and_its_address_can_be_linked_to(visit):
     visit.open("ledger.html#status=refuted")
     page = visit.page
-    rows = "[...document.querySelectorAll('#ledger tbody tr')].filter((row) => !row.hidden)"
+    rows = "[...document.querySelectorAll('#ledger tr[data-paper]')].filter((row) => !row.hidden)"
     shown = f"{rows}.map((row) => row.querySelector('a').textContent)"
     assert page.evaluate(shown) == ["thm1"]
     page.select_option("[name=status]", "")
@@ -172,7 +172,7 @@ def test_a_heading_of_the_ledger_sorts_by_its_column_forwards_backwards_and_not_
     page = visit.page
 
     def margins() -> list[str]:
-        return page.eval_on_selector_all("#ledger tbody tr", "rows => rows.map((row) => row.dataset.margin)")
+        return page.eval_on_selector_all("#ledger tr[data-paper]", "rows => rows.map((row) => row.dataset.margin)")
 
     printed = margins()
     page.click("#ledger button.sort:has-text('margin')")
@@ -184,6 +184,44 @@ def test_a_heading_of_the_ledger_sorts_by_its_column_forwards_backwards_and_not_
     assert [float(each) for each in margins() if each] == known[::-1]
     page.click("#ledger button.sort:has-text('margin')")
     assert margins() == printed
+
+
+def test_a_long_ledger_is_folded_by_paper_and_shows_sixty_claims_at_a_time(visit):
+    visit.open("ledger.html")
+    page = visit.page
+    assert not page.is_visible("#ledger tr.fold")  # three claims need no folding
+    rows = """[...document.querySelectorAll("#ledger tr[data-paper]")]"""
+    page.evaluate(
+        f"""() => {{ const [first] = {rows}, copies = Array.from({{ length: 100 }}, () => first.cloneNode(true));
+        first.after(...copies); const form = document.getElementById("filters"), copy = form.cloneNode(true);
+        form.replaceWith(copy); for (const begin of stairwise.start) begin(); }}"""
+    )
+    shown = f"{rows}.filter((row) => !row.hidden).length"
+    assert page.evaluate(shown) == 0
+    page.click("#ledger tr.fold button")
+    assert page.evaluate(shown) == 103
+    page.click("#ledger tr.fold button")
+    assert page.evaluate(shown) == 0
+    page.fill("[name=text]", "thm1")
+    assert page.evaluate(shown) == 60
+    assert page.inner_text("#more") == "Show 41 more of 101"
+    page.click("#more")
+    assert page.evaluate(shown) == 101
+    assert not page.is_visible("#more")
+
+
+def test_a_table_that_is_wider_than_a_phone_becomes_a_list_with_the_names_of_its_columns(browser, site):
+    with Visit(browser, site) as visit:
+        visit.page.set_viewport_size({"width": 360, "height": 740})
+        visit.open("store.html")
+        table = visit.page.locator("main table")
+        assert "stacked" in table.get_attribute("class")
+        assert visit.page.evaluate("document.querySelector('main table').scrollWidth <= innerWidth")
+        cells = table.locator("tbody tr").first.locator("td")
+        names = [cell.get_attribute("data-label") for cell in cells.all()]
+        assert names == [None, "experiment", "preset", "trials", "took", "command"]
+        visit.page.set_viewport_size({"width": 1200, "height": 740})
+        visit.until("!document.querySelector('main table').classList.contains('stacked')")
 
 
 def test_a_claim_shows_its_margins_against_any_size_that_varies(visit):

@@ -11,6 +11,7 @@ from stairwise.train.stage import LOST
 
 # Okabe and Ito's palette, without yellow (too pale on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+ON_DARK, ON_LIGHT = "#fffffe", "#000001"  # what stands on a map: no greys, which change places on dark pages
 DASHES = ("-", "--", "-.", ":")
 COLUMN = 3.4  # inches: one column of a two-column paper
 

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from stairwise.lab.contract.microscope import snapshot_ticks
-from stairwise.lab.contract.plots import COLOURS, COLUMN, all_seeds, count_axis, grouped, seeds_note, subplots, titled
+from stairwise.lab.contract.plots import (
+    COLOURS,
+    COLUMN,
+    ON_LIGHT,
+    all_seeds,
+    count_axis,
+    grouped,
+    seeds_note,
+    subplots,
+    titled,
+)
 from stairwise.papers.selection.theory.fcn import optimal_risk
 from stairwise.papers.selection.theory.generalisation import loss_ratio_limit
 
@@ -144,9 +154,9 @@ def _heatmaps(record: Any, steps: Sequence[int]):
             )
             panel.set_title(f"{label} at step {step:,}")
             panel.grid(False)
-            panel.axvline(width - 0.5, color="black", linewidth=0.5)
+            panel.axvline(width - 0.5, color=ON_LIGHT, linewidth=0.5)
             if name == "W":
-                panel.axhline(width - 0.5, color="black", linewidth=0.5)
+                panel.axhline(width - 0.5, color=ON_LIGHT, linewidth=0.5)
             panel.set_xticks([width / 2, width + record.config.encoding.width / 2], ["token", "position"])
             panel.set_yticks([])
         figure.colorbar(picture, ax=row, shrink=0.8)

@@ -24,8 +24,18 @@ POLICY = "; ".join(
         "form-action 'none'",
     ]
 )
-SCRIPTS = ("core.js", "chart.js", "curves.js", "gif.js", "maps.js", "ledger.js", "compare.js", "margins.js")
-STYLES = ("site.css", "parts.css")
+SCRIPTS = (
+    "core.js",
+    "tables.js",
+    "chart.js",
+    "curves.js",
+    "gif.js",
+    "maps.js",
+    "ledger.js",
+    "compare.js",
+    "margins.js",
+)
+STYLES = ("site.css", "parts.css", "tables.css")
 MEANINGS = {
     "fails": "false inside the hypotheses, not a number, or an exception: a defect of ours until shown otherwise",
     "not-reproduced": "an empirical criterion written down before the run was not met",

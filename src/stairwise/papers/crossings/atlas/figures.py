@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, empty_figure, subplots, titled
+from stairwise.lab.contract.plots import COLUMN, ON_DARK, ON_LIGHT, empty_figure, subplots, titled
 from stairwise.papers.crossings.atlas import runs
 from stairwise.papers.crossings.atlas.config import HOUSEHOLDERS, PARITY, POSITIONS, SUPERVISED, TIMES, Rows
 from stairwise.papers.crossings.hits import hits
@@ -90,8 +90,8 @@ def _map(axes: Any, values: np.ndarray, text: Callable[[int, int], str], limits:
     axes.grid(False)
     for row, column in np.ndindex(*values.shape):
         share = (values[row, column] - limits[0]) / (limits[1] - limits[0])
-        dark = np.isfinite(share) and share < 0.6
-        axes.text(column, row, text(row, column), ha="center", va="center", fontsize=5.5, color="w" if dark else "k")
+        ink = ON_DARK if np.isfinite(share) and share < 0.6 else ON_LIGHT
+        axes.text(column, row, text(row, column), ha="center", va="center", fontsize=5.5, color=ink)
 
 
 def _length(records: Sequence[Any], rows: Rows) -> int | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, seeds_note, subplots, titled
+from stairwise.lab.contract.plots import COLUMN, ON_DARK, all_seeds, colour, grouped, seeds_note, subplots, titled
 from stairwise.papers.lego.figures.length_curves import first_lessons, lessons, sizes
 
 
@@ -119,7 +119,7 @@ def _heat(axis: Any, weights: np.ndarray, length: int, order: np.ndarray | None 
     names = np.arange(length) if order is None else order
     axis.set_xticks(range(2 * length), [*(f"p{n + 1}" for n in names), *(f"a{n}" for n in range(length))], fontsize=5)
     axis.set_yticks(range(length), [f"a{n}" for n in range(length)], fontsize=5)
-    axis.axvline(length - 0.5, color="white", linewidth=0.8)
+    axis.axvline(length - 0.5, color=ON_DARK, linewidth=0.8)
     axis.grid(False)
     return image
 

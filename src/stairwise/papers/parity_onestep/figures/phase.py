@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLOURS, COLUMN, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, ON_DARK, ON_LIGHT, subplots
 from stairwise.papers.parity_onestep.boundary import boundary, success_map
 
 
@@ -48,7 +48,7 @@ def _map(panel: Any, sizes: list[int], counts: np.ndarray, share: np.ndarray) ->
     picture = panel.pcolormesh(x, y, share.T, cmap="viridis", vmin=0, vmax=1)
     for d, row in zip(sizes, share, strict=True):
         for n, value in zip(counts, row, strict=True):
-            shade = "white" if value < 0.6 else "black"
+            shade = ON_DARK if value < 0.6 else ON_LIGHT
             panel.text(d, n, f"{value:.2g}".lstrip("0") or "0", ha="center", va="center", fontsize=5.5, color=shade)
     return picture
 
