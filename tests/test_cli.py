@@ -53,6 +53,8 @@ def call(capsys, *arguments):
         (["run", "selection/nothing"], ["unknown experiment", "nothing", "online"]),
         (["run", "nowhere/online"], ["unknown paper", "nowhere", "selection"]),
         (["run", "online"], ["online", "PAPER/EXPERIMENT"]),
+        (["run", "lego"], ["PAPER/EXPERIMENT, for example lego/", "stairwise list lego"]),
+        (["report", "--port", "8001"], ["--port is for --serve"]),
         (["cite", "selektion"], ["unknown paper: selektion", "did you mean selection?"]),
         (["run", "selection/online", "--preset", "huge"], ["preset=huge", "quick, gpu, paper"]),
         (["run", "selection/online", "--seeds", "0"], ["seeds=0", "1..1000000"]),
@@ -78,6 +80,7 @@ def call(capsys, *arguments):
         (["sweep", "selection/online", "--grid", "batch=8", "--best", "up:loss"], ["best=up:loss", "max:METRIC"]),
         (["sweep", "selection/online", "--grid", "batch=8", "--group", "0"], ["group=0", "1..65536"]),
         (["sweep", "selection/online", "--grid", "batch=8", "--writer", "me"], ["writer=me", "workers, client"]),
+        (["sweep", "selection/online", "--grid", "batch=8", "--writer", "me", "--dry-run"], ["writer=me"]),
         (["sweep", "selection/online", "--grid", "batch=8", "--cluster", "cloud"], ["cluster=cloud", "local:N"]),
         (["sweep", "selection/online", "--grid", "batch=8", "--cluster", "slurm"], ["--cluster-config"]),
         (

@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch) -> Path:
     [
         (["My-Paper"], ["name=My-Paper", "identifier", "such as my_paper"]),
         (["9lives"], ["name=9lives", "identifier", "such as lives"]),
-        (["class"], ["name=class", "identifier"]),
+        (["class"], ["name=class", "keyword of Python"]),
         (["../out"], ["name=../out", "identifier", "such as out"]),
         (["x" * 41], ["at most 40"]),
         ([""], ["name=", "such as my_paper"]),

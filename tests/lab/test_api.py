@@ -1,5 +1,6 @@
 """What a notebook meets: keywords that are fields, results that are short when shown, progress where somebody looks."""
 
+import subprocess
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -35,6 +36,47 @@ def test_a_keyword_that_is_no_field_is_refused_before_anything_is_read(call, tmp
     with pytest.raises(ConfigError, match="unknown field sed"):
         call(sed=3, store=str(tmp_path / "store"))
     assert not (tmp_path / "store").exists()
+
+
+REFUSALS = {
+    "sw.run(3)": "3 must be the name PAPER/EXPERIMENT",
+    "sw.sweep(3, {})": "3 must be the name PAPER/EXPERIMENT",
+    "sw.verify(3)": "3 must be the name of a paper or a claim",
+    "sw.load(3)": "3 must be the name of a paper or an experiment",
+    "sw.data(3, 1)": "3 must be the name of a task",
+    "sw.fit(3)": "stages=3 must be a stage",
+    "sw.fit([])": "must be a stage",
+    "sw.check(3)": "3 must be a function",
+    "sw.export(3, 'nowhere')": "a model must be an array, not int",
+    "sw.evaluate(lambda prompt: 3, 'lego', n=1, cot=False)": "in words",
+}
+ASKING = """
+import sys
+import stairwise as sw
+for call in sys.argv[1:]:
+    try:
+        eval(call)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_a_number_where_a_name_or_a_function_belongs_is_refused_in_one_line():
+    """In a process of its own: the tests check types, and users do not."""
+    done = subprocess.run([sys.executable, "-c", ASKING, *REFUSALS], capture_output=True, text=True, check=True)
+    for line, said in zip(done.stdout.splitlines(), REFUSALS.values(), strict=True):
+        assert said in line
+
+
+def test_a_run_is_read_as_a_sweep_is(result):
+    pandas = pytest.importorskip("pandas")
+    frame = result.table(pandas=True)
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == result.table().num_rows
+    assert result.statuses == {"finished": len(result.records)}
+    name = result.records[0].names()[0]
+    assert result.best(name).final(name) == min(record.final(name) for record in result.records)
+    assert result.best("nothing") is None
 
 
 def test_a_result_is_two_lines_a_trial_one_and_a_row_of_the_ledger_one(result):

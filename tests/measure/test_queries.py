@@ -84,5 +84,11 @@ def test_bad_input_is_refused_with_the_value_and_its_range():
         sw.sq(queries.halving, np.eye(4), 1.5)
     with pytest.raises(ValueError, match="must be one row per function"):
         sw.sq(queries.halving, np.ones(4), 0.2)
+    with pytest.raises(ValueError, match=r"hidden=9 must lie in 0\.\.3"):
+        sw.sq(queries.halving, np.eye(4), 0.2, hidden=9)
+    with pytest.raises(ValueError, match=r"size=9 must lie in 0\.\.bits=6"):
+        queries.parities(6, 9)
+    with pytest.raises(ValueError, match=r"tolerance=0\.1 must be above 0\.5"):
+        queries.fewest_queries(10, 0.1, overlap=0.25)
     with pytest.raises(ValueError, match="must not be negative"):
         queries.of_gram(np.diag([1.0, -1.0]))

@@ -24,7 +24,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         "--serve", action="store_true", help="serve the site to browsers on this machine until stopped"
     )
     command.add_argument(
-        "--port", action=flags.Whole, default=8000, help="port of --serve; 0 = any free one (default: 8000)"
+        "--port", action=flags.Whole, metavar="N", help="with --serve: its port; 0 = any free one (default: 8000)"
     )
 
 
@@ -32,7 +32,7 @@ def judge(store: Store) -> None:
     """Give the published trials their verdicts, which the pages show."""
     from stairwise.lab.ledger.verify import verify
 
-    for _ in verify(tier="minutes", preset="gpu", store=store, empirical=True, progress=for_terminal()):
+    for _ in verify(tier="minutes", preset="gpu", store=store, published=True, progress=for_terminal()):
         pass
 
 
@@ -41,9 +41,11 @@ def act(options, fields) -> int:
     out = Path(options.out)
     if os.path.lexists(out) and not out.is_dir():  # said before anything is judged or drawn
         raise ConfigError(f"out={out} must be a folder")
+    if options.port is not None and not options.serve:
+        raise ConfigError("--port is for --serve")
     store = opened(options.store)
     # a port that cannot be used is refused before anything is built
-    serving = server(out, options.port) if options.serve else None
+    serving = server(out, 8000 if options.port is None else options.port) if options.serve else None
     if options.published:
         judge(store)
     page = build(store, out, progress=for_terminal(), docs=options.docs)

@@ -16,7 +16,7 @@ from stairwise.lab.run import grid as grids
 from stairwise.lab.run.stale import words
 from stairwise.lab.run.sweep_progress import MOST_NAMES, label
 from stairwise.lab.store.store import Store
-from stairwise.lab.sweep import Sweep, SweepRequest, perform_sweep, preview
+from stairwise.lab.sweep import Sweep, SweepRequest, check_writer, perform_sweep, preview
 from stairwise.terminal import print_json
 from stairwise.words import duration, number, plain
 
@@ -52,6 +52,7 @@ def configs_of(options) -> dict[str, Config]:
 
 def act(options, fields) -> int:
     running.check(options)
+    check_writer(options.writer)
     grid = grids.from_words(options.grid or [])
     cluster = None
     if options.cluster is not None:

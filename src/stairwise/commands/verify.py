@@ -76,7 +76,7 @@ def act(options, fields) -> int:
     for target in options.targets:
         check_name(target, "claims")
     asked = {name: getattr(options, name) for name in ("tier", "preset", "seed", "seeds", "jobs", "shard")}
-    request = VerifyRequest.of(options.targets, fields, **asked, empirical=options.published)
+    request = VerifyRequest.of(options.targets, fields, **asked, published=options.published)
     if options.published and options.targets and not request.claims:
         named = ", ".join(options.targets)
         raise ConfigError(f"{named}: no claim of these is judged on trials, so --published has nothing to judge")

@@ -19,7 +19,8 @@ def named(model: Any) -> dict[str, np.ndarray]:
     leaves, names = jax.tree.leaves(model), names_of(model)
     for name, leaf in zip(names, leaves, strict=True):
         if not isinstance(leaf, (jax.Array, np.ndarray)):
-            raise ConfigError(f"{name} of {type(model).__name__} is a {type(leaf).__name__} and must be an array")
+            what = f"{name} of {type(model).__name__}" if name else "a model"
+            raise ConfigError(f"{what} must be an array, not {type(leaf).__name__}")
     return {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True)}
 
 

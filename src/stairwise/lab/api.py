@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from stairwise.config import Config, ConfigError, find_leaf, named, one_line
+from stairwise.config import Config, ConfigError, find_leaf, named, one_line, short
 from stairwise.lab import own, registry
 from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.experiment import Experiment, Figure, Trial
@@ -32,6 +32,7 @@ from stairwise.lab.run.grid import GridAxis
 from stairwise.lab.run.plan import once
 from stairwise.lab.run.settings import as_toml
 from stairwise.lab.run.sharing import Shard
+from stairwise.lab.run.sweep_progress import Objective
 from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.files import StoreError, explained, replace_file
 from stairwise.lab.store.finals import finals
@@ -125,8 +126,7 @@ class Result:
 
     def _heading(self) -> str:
         arms, seeds = ({getattr(each, name) for each in self.records} for name in ("arm", "seed"))
-        ended = Counter(record.status for record in self.records)
-        said = ", ".join(f"{count} {status}" for status, count in ended.items()) or "no trials"
+        said = ", ".join(f"{count} {status}" for status, count in self.statuses.items()) or "no trials"
         counts = f"{_several(arms, 'arm')}, {_several(seeds, 'seed')}, {said}"
         return f"{type(self).__name__} of {self.experiment.name}: {counts}"
 
@@ -154,9 +154,22 @@ class Result:
         """How many of the trials were made by other code than there is now."""
         return stale.count(self.records, self.experiment)
 
-    def table(self):
-        """Every measurement in long form (a pyarrow table: experiment, digest, seed, arm, stage, step, name, value)."""
-        return tables(self.records)
+    @property
+    def statuses(self) -> Counter[str]:
+        """How many trials ended in which way."""
+        return Counter(record.status for record in self.records)
+
+    def table(self, *, pandas: bool = False):
+        """Every measurement in long form: experiment, digest, seed, arm, stage, step, name, value.
+
+        It is a pyarrow table, or a pandas frame.
+        """
+        found = tables(self.records)
+        return found.to_pandas() if pandas else found
+
+    def best(self, metric: str | None = None, highest: bool = False) -> StoredTrial | None:
+        """The trial with the lowest (or highest) last value of a metric, by default of the first that is a loss."""
+        return Objective(metric, highest).best(self.records)
 
     def figure(self, id: str | None = None):
         """The experiment's figure (its first, or the one named) as a Matplotlib figure."""
@@ -390,6 +403,8 @@ def check(
 
     They and `Config` are in `stairwise.paper`; without configs the function is asked once. JAX computes in float64.
     """
+    if not callable(function):
+        raise ConfigError(f"{short(function)} must be a function of (config, seed) that yields comparisons (sw.check)")
     claim = Claim(
         id=getattr(function, "__name__", "check"),
         says=(getattr(function, "__doc__", None) or "").strip().partition("\n")[0],
@@ -423,6 +438,7 @@ def falsify(
     same search is taken up again, unless `fresh`. The command `stairwise falsify` does it, in a process of its own: one
     that has used JAX cannot be forked.
     """
+    registry.claims([target])
     root = (store if isinstance(store, Store) else Store.open(store, create=False)).root
     given = {"minutes": minutes, "drop": drop, "jobs": jobs, "limit": limit, "points": points}
     given |= {"seed": seed, "store": root}
@@ -446,6 +462,8 @@ def load(
     `fields` adds columns of the config ("learning_rate", "task.length") and of the trial ("status", "message", and
     "stale": whether other code has made it than there is now).
     """
+    if target is not None and not isinstance(target, str):
+        raise ConfigError(f"{short(target)} must be the name of a paper or an experiment, for example 'selection'")
     opened = store if isinstance(store, Store) else Store.open(store, create=False)
     records = [shown(record) for record in opened.trials(target)]
     if not records:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stairwise.config import Config, ConfigError, option
+from stairwise.config import Config, ConfigError, option, short
 from stairwise.lab.api import seed_list
 from stairwise.lab.contract.experiment import Experiment, Preset, Trial
 from stairwise.lab.progress import Silent, for_terminal
@@ -40,8 +40,11 @@ class SeedFit(Outcome):
 class Fits(list[SeedFit]):
     """The fits of all seeds."""
 
-    def table(self):
-        """Every measurement in long form (a pyarrow table: seed, the numbers, status, stage, step, name, value)."""
+    def table(self, *, pandas: bool = False):
+        """Every measurement in long form: seed, the numbers, status, stage, step, name, value.
+
+        It is a pyarrow table, or a pandas frame.
+        """
         import pyarrow
 
         rows: dict[str, list[Any]] = {name: [] for name in ("seed", *(self[0].numbers if self else ()), "status")}
@@ -50,7 +53,8 @@ class Fits(list[SeedFit]):
                 rows[name] += [value] * len(fit.value)
         for name in ("stage", "step", "name", "value"):
             rows[name] = [value for fit in self for value in getattr(fit, name)]
-        return pyarrow.table(rows)
+        found = pyarrow.table(rows)
+        return found.to_pandas() if pandas else found
 
 
 def fit(
@@ -69,7 +73,9 @@ def fit(
     standard error. With a `store` (a folder) the fits are kept there as trials of the experiment own/NAME, which
     `sw.load` and `stairwise query` read. `sw.export(fit.model, folder)` writes a model to files.
     """
-    stages = [stages] if isinstance(stages, Stage) else list(stages)
+    stages = [stages] if isinstance(stages, Stage) else stages
+    if not isinstance(stages, Sequence) or not stages or not all(isinstance(each, Stage) for each in stages):
+        raise ConfigError(f"stages={short(stages)} must be a stage (sw.online and the like) or a list of them")
     chosen = list(seed_list(seeds) or [])
     rows = _rows(numbers, chosen)
     store = store if isinstance(store, Store) or store is None else Store.open(store)

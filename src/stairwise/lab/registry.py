@@ -9,7 +9,7 @@ import logging
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from stairwise.config import ConfigError, one_line
+from stairwise.config import ConfigError, one_line, short
 from stairwise.lab.contract import manifest
 from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.experiment import Experiment, Figure
@@ -94,17 +94,23 @@ def _module(id: str) -> str:
 
 
 def _split(name: str, what: str) -> tuple[Paper, str]:
+    if not isinstance(name, str):
+        raise ConfigError(f"{short(name)} must be the name PAPER/{what}, for example {_example(what)!r}")
     owner, _, rest = name.partition("/")
     if not rest:
-        listed = f"stairwise list {name}" if name in modules() else "stairwise list"
-        raise ConfigError(f"{name} must be written as PAPER/{what}, for example {_example(what)} ({listed})")
+        owner = owner if owner in modules() else ""
+        listed = f"stairwise list {owner}" if owner else "stairwise list"
+        raise ConfigError(f"{name} must be written as PAPER/{what}, for example {_example(what, owner)} ({listed})")
     manifest.check_name(name, *KINDS[what])
     return paper(owner), rest
 
 
-def _example(what: str) -> str:
-    first = manifest.read(manifest.built_in()[0])
-    return f"{first['id']}/{first[KINDS[what][0]][0]['id']}"
+def _example(what: str, owner: str = "") -> str:
+    """A name of this kind, of the paper that was meant where it has one."""
+    for found in (*(manifests(owner) if owner else ()), manifest.read(manifest.built_in()[0])):
+        if named := found[KINDS[what][0]]:
+            return f"{found['id']}/{named[0]['id']}"
+    return f"PAPER/{what}"
 
 
 def experiment(target: str | Experiment | Figure) -> Experiment:
@@ -136,6 +142,8 @@ def task(target: str | TaskSource) -> TaskSource:
     """The task that a name means: its own ("lego"), its paper's where that has one task, or both ("lego/lego")."""
     if isinstance(target, TaskSource):
         return target
+    if not isinstance(target, str):
+        raise ConfigError(f"{short(target)} must be the name of a task, for example 'lego'")
     owner, _, id = target.partition("/")
     if id:
         return paper(owner).task(id)
@@ -156,6 +164,8 @@ def claims(targets: list[str]) -> list[tuple[Claim, bool]]:
     """
     found: dict[str, tuple[Claim, bool]] = {}
     for target in targets or modules():
+        if not isinstance(target, str):
+            raise ConfigError(f"{short(target)} must be the name of a paper or a claim, for example 'selection/thm3.5'")
         owner, _, id = target.partition("/")
         manifest.check_name(target, "claims")
         itself = bool(id) and not manifest.is_pattern(id)

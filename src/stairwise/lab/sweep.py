@@ -1,7 +1,6 @@
 """Sweeps: a grid of config fields, planned into few programs, run here or on a cluster, stored one by one."""
 
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -88,10 +87,6 @@ class Sweep(Result):
     objective: Objective = Objective()
 
     @property
-    def statuses(self) -> Counter[str]:
-        return Counter(record.status for record in self.records)
-
-    @property
     def bad(self) -> list[StoredTrial]:
         """The trials that failed, or that a NaN ended; `run["message"]` says why."""
         return [record for record in self.records if record.status in BAD]
@@ -103,16 +98,8 @@ class Sweep(Result):
         return bool(metric and self.records) and not any(metric in record.names() for record in self.records)
 
     def best(self, metric: str | None = None, highest: bool = False) -> StoredTrial | None:
-        """The trial with the lowest (or highest) last value of a metric, by default of the first that is a loss."""
-        objective = Objective(metric, highest) if metric else self.objective
-        chosen: tuple[float, StoredTrial] | None = None
-        for record in self.records:
-            if record.status in BAD:
-                continue
-            found = objective.of({name: record.final(name) for name in record.names()})
-            if found is not None and (chosen is None or objective.better(found[1], chosen[0])):
-                chosen = (found[1], record)
-        return None if chosen is None else chosen[1]
+        """The trial with the lowest (or highest) last value of a metric, by default of the sweep's objective."""
+        return (Objective(metric, highest) if metric else self.objective).best(self.records)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a trial: the grid's fields, arm, seed, how it ended, and the last value of each metric."""
@@ -173,6 +160,11 @@ def sweep(
     return perform_sweep(request, command or call, store=store, remote=remote, **chosen)
 
 
+def check_writer(writer: str) -> None:
+    if writer not in WRITERS:
+        raise ConfigError(f"writer={writer} must be one of {', '.join(WRITERS)}")
+
+
 def perform_sweep(
     request: SweepRequest,
     command: str,
@@ -188,8 +180,7 @@ def perform_sweep(
 ) -> Sweep:
     """Run what a sweep asks for and the store does not have; `command` is what asked for it, for the record."""
     objective = Objective.parse(best)
-    if writer not in WRITERS:
-        raise ConfigError(f"writer={writer} must be one of {', '.join(WRITERS)}")
+    check_writer(writer)
     board = SweepProgress(progress or Silent(), request.axes, objective)
 
     def run(looked: LookedUp, opened: Store, stop: threading.Event) -> tuple[int, int]:

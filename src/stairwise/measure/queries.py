@@ -59,6 +59,8 @@ def sq(
     functions = np.asarray(functions, dtype=np.float64)
     if functions.ndim != 2 or not len(functions):
         raise ValueError(f"functions of shape {functions.shape} must be one row per function (sq)")
+    if hidden is not None and not 0 <= hidden < len(functions):
+        raise ValueError(f"hidden={hidden} must lie in 0..{len(functions) - 1}, the numbers of the functions (sq)")
     alive, left, answers = np.ones(len(functions), dtype=bool), [], []
     asking = learner(functions, tolerance)
     query = next(asking, None)
@@ -114,6 +116,8 @@ def most_ruled_out(tolerance: float, overlap: float = 0.0) -> float:
 
     With the signs s_f of m such answers, m tau <= <g, sum s_f v_f> <= sqrt(m + m^2 overlap). The norms are 1 at most.
     """
+    if not tolerance**2 > overlap:
+        raise ValueError(f"tolerance={tolerance:g} must be above {math.sqrt(max(overlap, 0.0)):g}, the root of overlap")
     return 1 / (tolerance**2 - overlap)
 
 
@@ -131,6 +135,8 @@ def fewest_queries(functions: int, tolerance: float, overlap: float = 0.0) -> fl
 
 def parities(bits: int, size: int) -> Vectors:
     """All parities of `size` out of `bits` bits over the uniform cube, which are orthonormal."""
+    if not 0 <= size <= bits:
+        raise ValueError(f"size={size} must lie in 0..bits={bits} (parities)")
     cube = 1.0 - 2 * (np.arange(2**bits)[:, None] >> np.arange(bits) & 1)
     chosen = combinations(range(bits), size)
     return np.stack([cube[:, list(subset)].prod(axis=1) for subset in chosen]) / math.sqrt(2**bits)

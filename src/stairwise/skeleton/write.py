@@ -79,7 +79,9 @@ def _files(name: str, title: str) -> Iterator[tuple[str, str]]:
 
 def _check_name(name: str) -> None:
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)[:60]
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name) or len(name) > LONGEST_NAME:
+    if keyword.iskeyword(name):
+        raise ConfigError(f"name={name} must not be a keyword of Python; {name}_paper, for example, is none")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or len(name) > LONGEST_NAME:
         rule = f"an identifier of at most {LONGEST_NAME} lower-case letters, digits and single underscores"
         raise ConfigError(f"name={shown} must be {rule}, such as {_suggestion(name)}")
     taken = registry.modules()

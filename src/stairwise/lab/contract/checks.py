@@ -131,7 +131,8 @@ def equal(
 ) -> Comparison:
     """Two sides of an identity that share no formula: the largest error, relative to the largest entry of the formula.
 
-    `scale` is the least that errors are taken relative to: a small sum keeps the rounding of its large terms.
+    The verdict shows that error, as "NAME: error". `scale` is the least that errors are taken relative to: a small sum
+    keeps the rounding of its large terms.
 
     >>> equal("half", 0.5 + 1e-14, 0.5).met, equal("half", 0.5, [0.5, 0.6]).met
     (True, False)
@@ -139,7 +140,7 @@ def equal(
     shapes = np.shape(computed), np.shape(formula)
     if () not in shapes and shapes[0] != shapes[1]:
         raise ValueError(f"{name}: {shapes[0]} and {shapes[1]} are the shapes of two sides that should be equal")
-    return at_most(name, relative_error(computed, formula, scale or 0.0), tolerance)
+    return at_most(f"{name}: error", relative_error(computed, formula, scale or 0.0), tolerance)
 
 
 def monomial(name: str, formula: Callable[..., Any], constant: float, **powers: float) -> Comparison:

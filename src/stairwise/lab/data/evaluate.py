@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from stairwise.config import ConfigError, as_dict
+from stairwise.config import ConfigError, as_dict, short
 from stairwise.lab.contract.sources import TaskSource
 from stairwise.lab.data.request import DataRequest
 from stairwise.lab.progress import Silent
@@ -84,6 +84,15 @@ class Evaluation:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def __str__(self) -> str:
+        """One line per difficulty, with and without worked steps."""
+        lines = [f"{self.task}: {self.model}, {self.shots} shots, {self.split} split, seed {self.seed}"]
+        for row in self.rows:
+            steps = "with" if row.cot else "without"
+            rate = f"{row.answer.value:.3f} right ({row.answer.low:.3f}..{row.answer.high:.3f}) of {row.answer.of}"
+            lines.append(f"  {self.difficulty} {row.difficulty} {steps} worked steps: {rate}, {row.invalid} invalid")
+        return "\n".join(lines)
 
     def row(self, difficulty: int | None = None, cot: bool = True) -> DifficultyScore:
         """The row of a difficulty (the only one, if there is one)."""
@@ -208,7 +217,11 @@ class _Function:
         self.answer = answer
 
     def complete(self, prompts: Sequence[str], like: str) -> list[str]:
-        return [self.answer(prompt) for prompt in prompts]
+        said = [self.answer(prompt) for prompt in prompts]
+        for each in said:
+            if not isinstance(each, str):
+                raise ConfigError(f"the model must answer in words (str), not {short(each)} of {type(each).__name__}")
+        return said
 
 
 def as_completer(model: Any) -> Completer:

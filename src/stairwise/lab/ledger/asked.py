@@ -38,6 +38,7 @@ class VerifyRequest:
     seeds: int | None
     jobs: int
     shard: Shard | None
+    published: bool = False  # judged on the record, not on a store of one's own
 
     @classmethod
     def of(
@@ -51,9 +52,9 @@ class VerifyRequest:
         seeds: int | None = None,
         jobs: int = 1,
         shard: str | None = None,
-        empirical: bool = False,
+        published: bool = False,
     ) -> "VerifyRequest":
-        """ConfigError names what is wrong. With `empirical` only claims about experiments are asked for."""
+        """ConfigError names what is wrong. With `published` only claims that are judged on trials are asked for."""
         if tier not in TIERS:
             raise ConfigError(f"tier={tier} must be one of {', '.join(TIERS)}")
         _check_preset(preset)
@@ -63,9 +64,10 @@ class VerifyRequest:
         if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
             raise ConfigError(f"seeds={seeds} must lie in 1..{MOST_SEEDS}")
         part = None if shard is None else Shard.parse(shard)
-        chosen = [(claim, named) for claim, named in registry.claims(list(targets)) if claim.judge or not empirical]
+        chosen = [(claim, named) for claim, named in registry.claims(list(targets)) if claim.judge or not published]
         asked = _asked(chosen, dict(changes or {}), preset)
-        return cls(asked if part is None else _part(part, asked), asked, tier, preset, seed, seeds, jobs, part)
+        mine = asked if part is None else _part(part, asked)
+        return cls(mine, asked, tier, preset, seed, seeds, jobs, part, published)
 
     def due(self, asked: AskedClaim) -> bool:
         """A claim that was named itself is checked whatever its tier, others up to the tier that was asked for."""

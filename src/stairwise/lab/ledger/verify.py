@@ -26,6 +26,8 @@ from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
 
+PUBLISHED = "published"  # where trials are that are in no store of one's own
+
 
 @dataclass(frozen=True)
 class LedgerRow:
@@ -132,7 +134,7 @@ def perform_verify(
     progress, stop = progress or Silent(), stop or threading.Event()
     progress.begin("claims", len(request.claims), 0)
     due = [each.claim.check is not None and request.due(each) for each in request.claims]
-    looked = _Looked(store, request.preset)
+    looked = _Looked(store, request.preset, PUBLISHED) if request.published else _Looked(store, request.preset)
     background = Checkers(request.jobs) if request.jobs > 1 and sum(due) > 1 else None
     try:
         checks = [
@@ -237,8 +239,8 @@ def _versions(claim: Claim) -> dict[str, str | None]:
 class _Looked:
     """What the store has of the trials that claims are judged on: each is opened once, for all claims about it."""
 
-    def __init__(self, store: Store | None, preset: str):
-        self.store, self.preset = store, preset
+    def __init__(self, store: Store | None, preset: str, place: str = "in the store"):
+        self.store, self.preset, self.place = store, preset, place
         self.opened: dict[str, StoredTrial] = {}
 
     def trials(self, claim: Claim, sizes: Mapping[str, Any]) -> Sequence[Trial]:
@@ -278,7 +280,8 @@ def _empirical(
     command = f"stairwise verify {claim.name}{as_flags(chosen | dict(sizes))} --run"
     if store is None or (missing and not run):
         of = f"{claim.paper}/{claim.experiment}"
-        note = f"{len(missing)} of {len(trials)} trials of {of} are not in the store: {command}"
+        at = f" at preset={preset}" if looked.place == PUBLISHED else ""
+        note = f"{len(missing)} of {len(trials)} trials of {of}{at} are not {looked.place}: {command}"
         return LedgerRow(claim, Verdict("skipped", note=note), 0.0, sizes)
     if missing:
         group = trials[0].experiment.preset(preset).group

@@ -1,7 +1,7 @@
 """Progress over a whole sweep: how many trials, the best so far and where it is, which failed and why."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from stairwise.config import ConfigError, as_text, leaves
 from stairwise.lab.contract.experiment import Trial
 from stairwise.lab.progress import CALLS, Silent
 from stairwise.lab.run.grid import GridAxis
+from stairwise.lab.store.trial import StoredTrial
 from stairwise.train.stage import LOST
 
 BAD = ("failed", *LOST)
@@ -43,6 +44,17 @@ class Objective:
 
     def better(self, a: float, b: float) -> bool:
         return a > b if self.highest else a < b
+
+    def best(self, records: Iterable[StoredTrial]) -> StoredTrial | None:
+        """The best of the trials that have the metric, but for those that failed or were lost."""
+        chosen: tuple[float, StoredTrial] | None = None
+        for record in records:
+            if record.status in BAD:
+                continue
+            found = self.of({name: record.final(name) for name in record.names()})
+            if found is not None and (chosen is None or self.better(found[1], chosen[0])):
+                chosen = (found[1], record)
+        return None if chosen is None else chosen[1]
 
 
 def settings(trial: Any, axes: Sequence[GridAxis]) -> dict[str, Any]:
