@@ -1,5 +1,6 @@
 """Facts about the record: what is published comes back, is never changed, and is read by commands as a store is."""
 
+import hashlib
 import json
 import random
 from dataclasses import replace
@@ -70,10 +71,32 @@ def test_published_trials_come_in_the_order_of_the_preset(run, measurements):
     ]
 
 
-def test_arrays_are_those_of_the_first_seed_of_every_arm_unless_more_are_asked_for(run, measurements):
+def test_large_arrays_are_those_of_the_first_seed_of_every_arm_unless_more_are_asked_for(
+    run, measurements, monkeypatch
+):
+    monkeypatch.setattr(archive, "SMALL", 50)
     publish(run, measurements)
+    made = {record.digest: record for record in run[1].records}
     for record in sw.published(EXPERIMENT).records:
-        assert bool(record.arrays()) == (record.seed == 0)
+        whole = made[record.digest]
+        small = [name for name in whole.arrays() if whole.array(name).size <= 50]
+        assert 0 < len(small) < len(whole.arrays())
+        assert record.arrays() == (whole.arrays() if record.seed == 0 else small)
+        assert record.bare() == (record.seed != 0)
+        for name in small:
+            np.testing.assert_array_equal(record.array(name), whole.array(name), strict=True)
+
+
+def test_files_whose_arrays_were_not_compressed_are_read_as_before(run, measurements):
+    path = publish(run, measurements, arrays="all")
+    packed = archive.beside(path)
+    plain = archive.unpacked(packed.read_bytes())
+    wanted = contents(path)[2]
+    digests = archive.about(path).digests | {"arrays": hashlib.sha256(plain).hexdigest()}
+    packed.unlink()
+    path.with_suffix(archive.PLAIN).write_bytes(plain)
+    found = archive.outcomes(path, replace(archive.about(path), digests=digests))
+    assert [{name: each.tobytes() for name, each in made.arrays.items()} for made in found] == wanted
 
 
 def test_what_is_published_is_added_to_and_never_changed(run, measurements):
@@ -147,7 +170,7 @@ def test_a_figure_of_arrays_is_drawn_from_the_trials_that_have_them_and_says_how
     records = sw.published(EXPERIMENT).records
     words = api.draw(figure, records).legends[0].get_title().get_text()
     assert words == f"2 of {len(records)} trials; the others are published without their arrays"
-    bare = [record for record in records if not record.arrays()]
+    bare = [record for record in records if record.bare()]
     with pytest.raises(ConfigError, match="arrays reads arrays that are not published"):
         api.draw(figure, bare)
 
@@ -221,10 +244,10 @@ def contents(path):
     return run, told, arrays
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".safetensors"])
+@pytest.mark.parametrize("suffix", [".parquet", archive.PACKED])
 def test_no_bit_of_a_file_of_the_record_changes_what_is_read_of_it(whole, tmp_path, suffix):
     source, wanted = whole
-    for each in (".parquet", ".safetensors"):
+    for each in (".parquet", archive.PACKED):
         (tmp_path / f"quick-1{each}").write_bytes(source.with_suffix(each).read_bytes())
     path, draws, refused = tmp_path / f"quick-1{suffix}", random.Random(suffix), 0
     data = path.read_bytes()
@@ -235,7 +258,7 @@ def test_no_bit_of_a_file_of_the_record_changes_what_is_read_of_it(whole, tmp_pa
             assert contents(tmp_path / "quick-1.parquet") == wanted, place  # a bit that nothing depends on
         except Damaged as damage:
             refused += "quick-1." in damage.reason
-    assert refused > (119 if suffix == ".safetensors" else 60)
+    assert refused > (119 if suffix == archive.PACKED else 60)
     path.write_bytes(data)
     assert contents(tmp_path / "quick-1.parquet") == wanted
 
@@ -243,14 +266,14 @@ def test_no_bit_of_a_file_of_the_record_changes_what_is_read_of_it(whole, tmp_pa
 @pytest.mark.parametrize("words", [["query", "select 1"], ["runs"], ["figure", "selection/fig2"]], ids=lambda w: w[0])
 def test_commands_name_a_file_of_the_record_whose_numbers_were_altered(run, measurements, capsys, words):
     path = publish(run, measurements)
-    beside = path.with_suffix(".safetensors")
+    beside = archive.beside(path)
     data = beside.read_bytes()
     beside.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     assert main([*words, "--published"]) == 1
-    assert capsys.readouterr().err == f"stairwise: {path.parent} is damaged: quick-1.safetensors: digest differs\n"
+    assert capsys.readouterr().err == f"stairwise: {path.parent} is damaged: quick-1.safetensors.gz: digest differs\n"
     beside.unlink()
     assert main([*words, "--published"]) == 1
-    assert capsys.readouterr().err.endswith("is damaged: quick-1.safetensors is missing\n")
+    assert capsys.readouterr().err.endswith("is damaged: quick-1.safetensors.gz is missing\n")
     assert not list(measurements.parent.glob("cache/stairwise/published/*"))
 
 

@@ -30,7 +30,9 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_seeds(command)
     command.add_argument("--note", default="", help="what a reader should know about this run")
     command.add_argument(
-        "--arrays", default="first", help="trials whose arrays are kept: first (seed of every arm), all or none"
+        "--arrays",
+        default="first",
+        help="trials whose large arrays are kept: first (seed of every arm; small arrays of all), all or none",
     )
     command.add_argument(
         "--seconds", type=float, default=60.0, help="with check: give up a trial after this many seconds (default: 60)"

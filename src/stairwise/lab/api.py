@@ -224,8 +224,8 @@ def draw(figure: Figure, records: Sequence[StoredTrial], missing: int = 0):
 
 def _draw_from_arrays(figure: Figure, records: Sequence[StoredTrial]):
     """Draw from the trials whose arrays are published: often one seed per arm."""
-    whole = [record for record in records if record.arrays()]
-    if not whole or len(whole) == len(records):
+    whole = [record for record in records if not record.bare()]
+    if not 0 < len(whole) < len(records):
         command = f"stairwise figure {figure.paper}/{figure.id} --run"
         raise ConfigError(f"{figure.id} reads arrays that are not published ({command} makes them)")
     drawn = figure.draw(whole)

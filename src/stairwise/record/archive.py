@@ -1,12 +1,14 @@
 """One run of the record as two files, and back.
 
-RUN.parquet      what was measured, in long form: trial (a number), stage, step, name, value in float32; the trials
-                 themselves (config, seed, arm, status, how each was made) are zipped JSON in the metadata
-RUN.safetensors  arrays by digest and name, in half precision where they are floating-point numbers
+RUN.parquet         what was measured, in long form: trial (a number), stage, step, name, value in float32; the trials
+                    themselves (config, seed, arm, status, how each was made) are zipped JSON in the metadata
+RUN.safetensors.gz  arrays by digest and name: small ones of every trial as they are, large ones of chosen trials in
+                    half precision where they are floating-point numbers; the first files were not compressed
 
 The metadata also has digests of the measurements and of the arrays: neither is believed before its own agrees.
 """
 
+import gzip
 import hashlib
 import io
 import json
@@ -27,6 +29,8 @@ FORMAT = 1
 ABOUT = b"stairwise record"
 TEXTS = ("stage", "name")  # columns
 LARGEST_HALF = 65504.0
+SMALL = 256  # numbers of an array that is kept of every trial, and exactly: claims read it
+PLAIN, PACKED = ".safetensors", ".safetensors.gz"
 OUR_CODE = "source_hash"  # under which a stored trial says which code made it; published ones are nobody's leftovers
 
 
@@ -49,12 +53,12 @@ class Run:
 
 
 def encode(run: Mapping[str, Any], records: Sequence[StoredTrial], *, arrays: str = "first") -> tuple[bytes, bytes]:
-    """The two files. `arrays` says of which trials arrays are kept: the first seed of every arm, all, or none."""
+    """The two files. `arrays` says whose large arrays are kept: those of the first seed of every arm, all, or none."""
     import pyarrow
     import pyarrow.parquet
 
     columns: dict[str, list[Any]] = {name: [] for name in ("trial", "stage", "step", "name", "value")}
-    trials = []
+    trials, kept = [], _kept(records, arrays)
     for number, record in enumerate(records):
         table = record.table()
         columns["trial"] += [number] * table.num_rows
@@ -62,12 +66,13 @@ def encode(run: Mapping[str, Any], records: Sequence[StoredTrial], *, arrays: st
             columns[name] += table[name].to_pylist()
         told = {name: getattr(record, name) for name in DESCRIPTION if name != "config"}
         made = {name: value for name, value in record.run.items() if name not in ("format", "files", "seal")}
-        trials.append({**told, "config": record.config_dict, "digest": record.digest, "run": made})
+        without = sum(f"{record.digest}/{name}" not in kept for name in record.arrays())
+        known = {"config": record.config_dict, "digest": record.digest, "without": without}
+        trials.append({**told, **known, "run": made})
     types = (pyarrow.int32(), pyarrow.string(), pyarrow.int64(), pyarrow.string(), pyarrow.float32())
     filled = {name: pyarrow.array(values, kind) for (name, values), kind in zip(columns.items(), types, strict=True)}
-    kept = {f"{record.digest}/{name}": _half(record.array(name)) for record in _chosen(records, arrays)
-            for name in record.arrays()}  # fmt: skip
-    beside, measured = encode_arrays(kept) if kept else b"", pyarrow.table(filled)
+    measured = pyarrow.table(filled)
+    beside = gzip.compress(encode_arrays(kept), mtime=0) if kept else b""
     digests = {"measurements": _digest(measured), "arrays": hashlib.sha256(beside).hexdigest()}
     about = json.dumps({"format": FORMAT, **run, "trials": trials, "digests": digests}, sort_keys=True)
     measured = measured.replace_schema_metadata({ABOUT: zlib.compress(about.encode(), 9)})
@@ -86,11 +91,23 @@ def _digest(table: Any) -> str:
     return seen.hexdigest()
 
 
+def _kept(records: Sequence[StoredTrial], arrays: str) -> dict[str, np.ndarray]:
+    """Small arrays of every trial as they are, and large ones of the chosen trials in half precision."""
+    whole = {record.digest for record in _chosen(records, arrays)}
+    kept = {}
+    for record in records if arrays != "none" else ():
+        for name in record.arrays():
+            array = record.array(name)
+            if array.size <= SMALL:
+                kept[f"{record.digest}/{name}"] = array
+            elif record.digest in whole:
+                kept[f"{record.digest}/{name}"] = _half(array)
+    return kept
+
+
 def _chosen(records: Sequence[StoredTrial], arrays: str) -> list[StoredTrial]:
-    if arrays == "none":
-        return []
-    if arrays == "all":
-        return list(records)
+    if arrays != "first":
+        return list(records) if arrays == "all" else []
     first: dict[str, StoredTrial] = {}
     for record in sorted(records, key=lambda record: record.seed):
         first.setdefault(record.arm, record)
@@ -125,7 +142,9 @@ def same(path: Path, digests: Sequence[str], note: str, measured: bytes, kept: b
     import pyarrow.parquet
 
     run = about(path)
-    if [trial["digest"] for trial in run.trials] != list(digests) or run.note != note or _arrays(path, run) != kept:
+    if [trial["digest"] for trial in run.trials] != list(digests) or run.note != note:
+        return False
+    if _arrays(path, run) != unpacked(kept):
         return False
     found = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(measured)).read(use_threads=False)
     return _digest(_measurements(path, run)) == _digest(found)
@@ -145,13 +164,23 @@ def _measurements(path: Path, run: Run) -> Any:
     raise Damaged(path.parent, f"{path.name}: digest differs")
 
 
+def beside(path: Path) -> Path:
+    """The file of arrays of a run, whether it is there or not."""
+    plain = path.with_suffix(PLAIN)
+    return plain if os.path.lexists(plain) else path.with_suffix(PACKED)
+
+
 def _arrays(path: Path, run: Run) -> bytes:
-    """The bytes of the file of arrays, none where there is no such file; Damaged where they are not those written."""
-    beside = path.with_suffix(".safetensors")
-    there = read_file(beside) if os.path.lexists(beside) else b""
+    """The file of arrays, unpacked, none where there is no such file; Damaged where it is not the one written."""
+    file = beside(path)
+    there = read_file(file) if os.path.lexists(file) else b""
     if hashlib.sha256(there).hexdigest() != run.digests["arrays"]:
-        raise Damaged(path.parent, f"{beside.name}{': digest differs' if there else ' is missing'}")
-    return there
+        raise Damaged(path.parent, f"{file.name}{': digest differs' if there else ' is missing'}")
+    return unpacked(there) if file.name.endswith(PACKED) else there
+
+
+def unpacked(data: bytes) -> bytes:
+    return gzip.decompress(data) if data else data
 
 
 def outcomes(path: Path, run: Run) -> list[Outcome]:
@@ -173,4 +202,5 @@ def made(trial: Mapping[str, Any], run: Run, name: str) -> dict[str, Any]:
     """How a published trial was made, as its run.json in a store says it."""
     told = {key: value for key, value in trial["run"].items() if key not in (*RESERVED, OUR_CODE)}
     published = {"run": name, "written": run.written, "code": trial["run"].get(OUR_CODE)}
+    published |= {"without": trial["without"]} if "without" in trial else {}
     return {**told, "published": published}

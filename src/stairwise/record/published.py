@@ -75,12 +75,12 @@ def add(
     for old in there.values():
         if archive.same(old, [trial.digest for trial in trials], note, measured, kept):
             return old
-    _check_size("metrics", ".parquet", len(measured), MOST_METRICS, to)
-    _check_size("arrays", ".safetensors", len(kept), MOST_ARRAYS, to)
+    _check_size("metrics", (".parquet",), len(measured), MOST_METRICS, to)
+    _check_size("arrays", (archive.PLAIN, archive.PACKED), len(kept), MOST_ARRAYS, to)
     with explained(f"write {path}"):
         folder.mkdir(parents=True, exist_ok=True)
         if kept:
-            replace_file(path.with_suffix(".safetensors"), kept)
+            replace_file(path.with_suffix(archive.PACKED), kept)
         replace_file(path, measured)
     return path
 
@@ -90,15 +90,15 @@ def listed(name: str | None = None) -> list[dict[str, Any]]:
     found = []
     for path in files(name):
         run = archive.about(path)
-        beside = path.with_suffix(".safetensors")
+        beside = archive.beside(path)
         size = path.stat().st_size + (beside.stat().st_size if beside.exists() else 0)
         entry = {"run": f"{run.experiment}/{path.stem}", "trials": len(run.trials), "written": run.written}
         found.append(entry | {"devices": run.devices, "bytes": size, "command": run.command, "note": run.note})
     return found
 
 
-def _check_size(what: str, suffix: str, new: int, most: int, to: Path) -> None:
-    there = sum(path.stat().st_size for path in to.rglob(f"*{suffix}"))
+def _check_size(what: str, suffixes: tuple[str, ...], new: int, most: int, to: Path) -> None:
+    there = sum(path.stat().st_size for path in to.rglob("*") if path.name.endswith(suffixes))
     if there + new > most:
         raise ConfigError(f"{what} of the record: {there + new} bytes must be at most {most}")
 
@@ -108,7 +108,7 @@ def store(paths: Iterable[Path] | None = None) -> Store:
     chosen = list(files() if paths is None else paths)
     seen = hashlib.sha256()
     for path in chosen:
-        for part in (path, path.with_suffix(".safetensors")):
+        for part in (path, archive.beside(path)):
             if part.exists():
                 seen.update(f"{path.parent.parent.name}/{path.parent.name}/{part.name}".encode())
                 seen.update(part.read_bytes())

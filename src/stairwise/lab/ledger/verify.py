@@ -298,7 +298,7 @@ def _empirical(
     if raised and sizes and trials[0].experiment.lacks_arms(arms):
         note = f"it compares arms that{as_flags(sizes)} has changed into {'; '.join(arms)}"
         return LedgerRow(claim, Verdict("skipped", note=note), 0.0, sizes)
-    bare = [record for record in records if "published" in record.run and not record.arrays()]
+    bare = [record for record in records if record.bare()]
     if raised and bare:
         note = f"it reads arrays, and {len(bare)} of {len(records)} trials are published without: {command}"
         return LedgerRow(claim, Verdict("skipped", note=note), 0.0, sizes)

@@ -225,6 +225,11 @@ class StoredTrial:
         """The names of the arrays, sorted."""
         return sorted(self._arrays)
 
+    def bare(self) -> bool:
+        """Whether it is published without some of its arrays; the oldest files of the record do not say how many."""
+        published = self.run.get("published")
+        return published is not None and bool(published.get("without", not self.arrays()))
+
     def table(self) -> "pyarrow.Table":
         """The metrics in long form, with their trial: experiment, digest, seed, arm, stage, step, name, value."""
         import pyarrow

@@ -265,6 +265,13 @@ LEDGER.family(
 )
 
 
+def share_outside(W: np.ndarray, width: int) -> float:
+    """The norm of what lies outside the position block, over that of W; exact also where W was kept in half."""
+    rest = W.copy()
+    rest[width:, width:] = 0.0
+    return float(np.linalg.norm(rest) / (np.linalg.norm(W) or 1.0))
+
+
 @LEDGER.empirical(
     "fig3",
     experiment="heatmap",
@@ -276,14 +283,14 @@ def block_structure(records: Sequence[Any]):
     """The cosines, and how much of W lies outside its position block and of V outside its token block."""
     for record in records:
         width = record.config.task.width
-        W, V = record.array("train/W"), record.array("train/V")
+        W, V = (record.array(name).astype(np.float64) for name in ("train/W", "train/V"))
         diagonal = np.diag(W)[width:]
         for name in ("cosine W", "cosine V"):
             yield at_least(f"{name}, seed {record.seed}", record.final(name), 0.999)
         yield row(
             {
                 "seed": record.seed,
-                "W outside the position block": np.sqrt(1 - np.sum(W[width:, width:] ** 2) / np.sum(W**2)),
+                "W outside the position block": share_outside(W, width),
                 "V outside the token block": np.sqrt(np.sum(V[:, width:] ** 2) / np.sum(V**2)),
                 "C": diagonal.mean(),
                 "spread of the diagonal": diagonal.std() / diagonal.mean(),
@@ -301,9 +308,7 @@ def other_blocks_decay(records: Sequence[Any]):
     for record in records:
         width, shares = record.config.task.width, {}
         for name in (name for name in record.arrays() if name.startswith("train/W@")):
-            W = record.array(name)
-            outside = np.sqrt(max(0.0, 1 - np.sum(W[width:, width:] ** 2) / np.sum(W**2)))
-            shares[int(name.partition("@")[2])] = float(outside)
+            shares[int(name.partition("@")[2])] = share_outside(record.array(name).astype(np.float64), width)
         for step in sorted(shares):
             yield row({"seed": record.seed, "step": step, "share outside": shares[step]})
         yield at_most(f"share of W outside the position block, seed {record.seed}", shares[max(shares)], 0.01)
