@@ -80,3 +80,16 @@ def bounds_from_both_sides(config: Size, seed: int):
 
 def attained(count: int):
     yield at_most("an equality", count, count)
+
+
+def twice(n: int) -> int:
+    """Calls a private function from inside of another one."""
+
+    def once(n: int) -> int:
+        return _one_more(n)
+
+    return once(once(n))
+
+
+def _one_more(n: int) -> int:
+    return n + 1

@@ -14,7 +14,7 @@ from stairwise.cli import main
 from stairwise.config import ConfigError
 from stairwise.lab.ledger import audit, reach
 from stairwise.lab.ledger import audited as kept
-from stairwise.lab.ledger.mutants import mutants, mutants_of_source, put_in_place
+from stairwise.lab.ledger.mutants import functions_of, mutants, mutants_of_source, put_in_place
 from stairwise.lab.store.files import seal
 from tests.lab import audited
 
@@ -96,6 +96,16 @@ def f(model, rate):
         ("model, moved = step(model, rate)", "_, moved = step(model, rate)"),
         ("rate, model = (rate / 2, later(model))", "(left out)"),
     }
+
+
+def test_a_step_is_left_out_of_a_replaced_record_and_in_functions_inside_of_functions():
+    source = """
+def stepped(state, rate):
+    return state._replace(scores=state.scores - rate, loss=0.0)
+"""
+    found = {(mutant.operator, mutant.after) for mutant in mutants_of_source(source.strip())}
+    assert {("step", "state._replace(loss=0.0)"), ("step", "state._replace(scores=state.scores - rate)")} <= found
+    assert audited._one_more in functions_of(audited.twice)
 
 
 def test_what_refuses_input_is_left_alone():

@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 OPERATORS = ("sign", "factor", "exponent", "term", "index", "inequality", "step", "direction")
@@ -36,7 +36,7 @@ class Mutant:
     term        one side of a sum left out
     index       a constant index moved by one
     inequality  a comparison reversed, max for min
-    step        a name that already has a value does not get its next one, also as one of several
+    step        a name that already has a value does not get its next one, also as one of several or in a `_replace`
     direction   in the check itself: one comparison asks for the reverse
     """
 
@@ -76,9 +76,16 @@ def functions_of(target: Any) -> list[FunctionType]:
     found = [each for each in [plain(target)] if each is not None]
     for function in found:  # grows
         scope = function.__globals__
-        parts = [plain(scope[name]) for name in function.__code__.co_names if name.startswith("_") and name in scope]
+        names = [name for name in names_in(function.__code__) if name.startswith("_") and name in scope]
+        parts = [plain(scope[name]) for name in names if callable(scope[name])]
         found += [part for part in parts if part and part.__module__ == function.__module__ and part not in found]
     return found
+
+
+def names_in(code: CodeType) -> list[str]:
+    """The names that a code looks up, and those of the functions inside it."""
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return list(dict.fromkeys([*code.co_names, *(name for each in inner for name in names_in(each))]))
 
 
 def mutants(function: FunctionType) -> list[Mutant]:
@@ -283,8 +290,15 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, Callable[[Any], ast.AST]]]:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name in ROOTS and len(node.args) == 1:
         yield "exponent", lambda node: node.args[0]
+    if name == "_replace":
+        for place in range(len(node.keywords)):
+            yield "step", partial(_without_keyword, place)
     if name in OTHER_END and node.args:
         yield "inequality", partial(_other_end, OTHER_END[name])
+
+
+def _without_keyword(place: int, node: ast.Call) -> ast.Call:
+    return ast.Call(node.func, node.args, [each for number, each in enumerate(node.keywords) if number != place])
 
 
 def _other_end(name: str, node: ast.Call) -> ast.Call:

@@ -8,11 +8,11 @@ import ast
 import inspect
 import textwrap
 from functools import cache, partial
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from stairwise.lab.contract.experiment import digest_of
-from stairwise.lab.ledger.mutants import plain
+from stairwise.lab.ledger.mutants import names_in, plain
 
 PAPERS = "stairwise.papers"
 
@@ -50,7 +50,7 @@ def _functions(target: Any) -> list[Any]:
 
 def _named(function: Any, place: str) -> list[Any]:
     """What of a package a function names: as a global, as an attribute of a module, or in its closure."""
-    names = _names(function.__code__)
+    names = names_in(function.__code__)
     values = [function.__globals__[name] for name in names if name in function.__globals__]
     values += [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     for module in [value for value in values if isinstance(value, ModuleType) and _inside(value.__name__, place)]:
@@ -60,11 +60,6 @@ def _named(function: Any, place: str) -> list[Any]:
 
 def _inside(module: str, place: str) -> bool:
     return f"{module}.".startswith(f"{place}.")
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*map(_names, inner))
 
 
 def _module_of(value: Any) -> str:

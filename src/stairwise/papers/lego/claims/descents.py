@@ -113,11 +113,17 @@ class Stages(Doubling):
 
 @dataclass(frozen=True)
 class StageEnd:
-    """What stage k did: its length, its path, and how many of its labels were right."""
+    """What stage k did: its length, its path, how many of its labels were right, and what its contexts ask for.
+
+    asked    every (L, step) among them
+    derived  the share of them whose target is what the clause of their step makes of the answer before
+    """
 
     length: int
     path: Any
     label_accuracy: float
+    asked: tuple[tuple[int, int], ...]
+    derived: float
 
     @property
     def scores(self) -> np.ndarray:
@@ -143,8 +149,15 @@ def stages_of(config: Stages, seed: int) -> tuple[StageEnd, ...]:
             network, (population,), scores, config.learning_rate, config.variables, level, config.steps
         )
         scores = jnp.asarray(path.scores[-1])
-        done.append(StageEnd(2**k, path, float(right)))
+        done.append(StageEnd(2**k, path, float(right), *_asked_for(population.contexts)))
     return tuple(done)
+
+
+def _asked_for(contexts: reduced.Context) -> tuple[tuple[tuple[int, int], ...], float]:
+    near, own, target = (np.asarray(part) for part in (contexts.near, contexts.own, contexts.target))
+    made = np.argmax(np.einsum("nij,nj->ni", near, own), axis=1)
+    sizes = zip(np.asarray(contexts.length).tolist(), np.asarray(contexts.step).tolist(), strict=True)
+    return tuple(sorted(set(sizes))), float(np.mean(made == target))
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import option
-from stairwise.lab.contract.checks import at_least, at_most, equal, measured, note, row, slope, vacuous_if
+from stairwise.lab.contract.checks import at_least, at_most, equal, measured, note, row, slope, true, vacuous_if
 from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.claims.descents import Stages, accuracies, network_of, path_of, stages_of, written_out
 from stairwise.papers.lego.claims.dynamics import CYCLIC_DESCENT, SELF, SELF_TRAINING, labels, many_variables
@@ -331,9 +331,17 @@ def recursive_self_training(config: Stages, seed: int):
     done = stages_of(config, seed)
     level = config.vocabulary**-config.exponent
     before = np.zeros(4)
+    yield true("lengths 2, 4, 8, ...", [stage.length for stage in done] == [2 * 2**k for k in range(config.stages)])
     for stage in done:
+        steps = {2} if config.supervised == "second" else set(range(1, stage.length + 1))
+        asked = all(length == stage.length and step in steps for length, step in stage.asked)
+        yield true(f"a stage trains on chains of {stage.length}, and on its step", asked)
+        yield equal(f"targets that follow from the answer before, L={stage.length}", stage.derived, 1.0)
         yield at_most(f"last loss, L={stage.length}", stage.path.losses[-1], level)
-        yield at_least(f"losses before, L={stage.length}", stage.path.losses[:-1], level)
+        yield true(f"a longer chain is not solved yet, L={stage.length}", len(stage.path.losses) > 1)
+        yield at_least(
+            f"losses before, L={stage.length}", stage.path.losses[: max(1, len(stage.path.losses) - 1)], level
+        )
         yield equal(f"labels right, L={stage.length}", stage.label_accuracy, 1.0)
         yield equal(f"first scores, L={stage.length}", stage.path.scores[0], before)
         before = stage.scores
