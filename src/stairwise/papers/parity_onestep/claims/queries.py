@@ -142,6 +142,7 @@ def a_step_is_one_query_per_parameter(config: QueriedDescent, seed: int):
     ruled = -np.diff([len(functions), *against.left])
     most = queries.most_ruled_out(config.tolerance)
     yield at_most("parities that one derivative rules out", ruled, most)
+    yield equal("1/(tau^2 - overlap) at tau = 1/2 and overlap 1/8", queries.most_ruled_out(0.5, 0.125), 8.0)
     single = queries.signed_sum(functions[: int(most)])  # attains it, but for rounding down
     yield at_least("answers above tau of a signed sum", (np.abs(functions @ single) > config.tolerance).sum(), most - 1)
     yield at_least("parities that are left", against.left[-1], len(functions) - against.queries * most)

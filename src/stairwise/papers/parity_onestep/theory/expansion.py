@@ -24,8 +24,9 @@ def equation_6(
     link: Link,
 ) -> Float[np.ndarray, " visible"]:
     """dL/dw[j, m] = s_j <phi(z)-x_m, phi'(z), x_j-z>/n of one node at any weights w; s = softmax(w), z = s . x."""
-    s = np.exp(weights - weights.max())
-    s /= s.sum()
+    from scipy.special import softmax
+
+    s = softmax(weights)
     z = tokens @ s
     A = (on(link.value, z) - target) * on(link.derivative, z)
     return s * (A @ tokens - A @ z) / len(tokens)

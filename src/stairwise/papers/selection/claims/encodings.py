@@ -110,6 +110,9 @@ def delta_is_of_the_order_of_the_lemma(config: Widths, seed: int):
         return deltas[: len(deltas) // 4] / scale  # "with positive probability": the best quarter
 
     T, q = config.task.length, config.task.sparsity
+    yield equal(
+        "sqrt(q log T/d_e) at T = 8, q = 4, d_e = 9", encodings.rip_scale(8, 4, 9), 2 / 3 * math.sqrt(math.log(8))
+    )
     widest = max(config.encoding_widths)
     by_width = [least(T, q, width) for width in config.encoding_widths]
     yield slope("delta / sqrt(q log T/d_e) against d_e", config.encoding_widths, by_width, 0.0, against="d_e")

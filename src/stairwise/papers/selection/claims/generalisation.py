@@ -145,6 +145,7 @@ def the_loss_grows_with_the_square_of_the_length(config: TestLengths, seed: int)
     lengths = [test.length for test in tests]
     losses = np.array([float(onehot.loss(test, 1.0, C)) for test in tests])
     orders = np.array([generalisation.order_bound(task, test, epsilon) for test in tests])
+    yield equal("T2^2 epsilon/T1^2 at 10, 30", generalisation.order_bound(Task(10, 2, 1), Task(30, 2, 1), 0.5), 4.5)
     yield slope("loss against T2", lengths, losses, 2.0, against="T2")
     yield slope("loss / (T2^2 epsilon/T1^2) against T2", lengths, losses / orders, 0.0)
 
