@@ -43,7 +43,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument("--card", metavar="FILE,FILE", help="print or write a Croissant card of files that exist")
     command.add_argument("--url", metavar="URL", help="address of the data that --card describes")
     command.add_argument("--from-header", metavar="FILE", help="write again the file that this header describes")
-    flags.add_questions(command)
+    flags.add_questions(command, "with")
 
 
 def configs_of(options) -> dict[str, Config] | None:

@@ -36,7 +36,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         "--batch", action=flags.Whole, metavar="B", default=16, help="questions side by side (default: 16)"
     )
     flags.add_model_place(command)
-    flags.add_questions(command)
+    flags.add_questions(command, "both")
 
 
 def configs_of(options) -> dict[str, Config]:

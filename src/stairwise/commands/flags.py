@@ -105,8 +105,8 @@ def add_model_place(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_questions(command: argparse.ArgumentParser) -> None:
-    """Which examples of a task."""
+def add_questions(command: argparse.ArgumentParser, cot: str) -> None:
+    """Which examples of a task; `cot` is what neither --cot nor --no-cot means."""
     command.add_argument(
         "--seed",
         action=Whole,
@@ -115,5 +115,5 @@ def add_questions(command: argparse.ArgumentParser) -> None:
         help="chooses examples, and the secret where there is one (default: 0)",
     )
     command.add_argument(
-        "--cot", action=argparse.BooleanOptionalAction, help="with worked steps, or without (data: with; eval: both)"
+        "--cot", action=argparse.BooleanOptionalAction, help=f"with worked steps, or without (default: {cot})"
     )

@@ -141,7 +141,8 @@ def _fields(command: Parser, configs: Mapping[str, Config] | None, kept: Mapping
             paths = dict.fromkeys(leaf.path for config in configs.values() for leaf in leaves(config))
             raise ConfigError(unknown_flag(command, name, sorted(paths)))
         if value is None:
-            raise ConfigError(f"--{name} needs a value")
+            known = configs is not None or _nearest(name, command.flags) is None
+            raise ConfigError(f"--{name} needs a value" if known else unknown_flag(command, name))
         found[name] = value
     return found
 

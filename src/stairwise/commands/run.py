@@ -20,7 +20,9 @@ from stairwise.lab.store.entries import is_result
 from stairwise.lab.store.finals import finals
 from stairwise.lab.store.store import Store
 from stairwise.terminal import print_json
-from stairwise.words import device_of, number
+from stairwise.words import device_of, number, plain
+
+MOST_ARMS = 48  # that a plan names in a terminal
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -106,12 +108,18 @@ def dry_run(
         "seconds (from stored trials)": None if total is None else round(total, 1),
         "last time": last_time(experiment, preset, [trial for trial, _ in asked.largest], store),
         "predicted hours": chosen.hours,
+        "arms": list(dict.fromkeys(trial.arm for trial in trials if trial.arm)),
     }
     if as_json:
         print_json(plan)
     else:
+        arms = plan.pop("arms")
         width = max(map(len, plan))
         print("\n".join(f"{name:{width}}  {'unknown' if value is None else value}" for name, value in plan.items()))
+        for place, arm in enumerate(arms[:MOST_ARMS]):
+            print(f"{'' if place else 'arms':{width}}  {plain(arm)}")
+        if len(arms) > MOST_ARMS:
+            print(f"{'':{width}}  and {len(arms) - MOST_ARMS} more (--json names them)")
     return 0
 
 

@@ -113,10 +113,10 @@ def dry_run(planned: Sequence[LedgerRow], as_json: bool) -> int:
 
 def claims_table(claims: Sequence[Claim]) -> None:
     """Every claim by the name that `verify` takes."""
-    table = new_table("claim", "kind", "needs", "says", wrap=("says",))
+    table = new_table("claim", "strength", "needs", "says", wrap=("says",))
     for claim in claims:
         needs = f"trials of {claim.experiment}" if claim.judge else claim.tier
-        table.add_row(*cells([claim.name, claim.kind, needs, latex.plain(claim.says)]))
+        table.add_row(*cells([claim.name, claim.strength or claim.kind, needs, latex.plain(claim.says)]))
     console = open_console()
     console.print(table)
 

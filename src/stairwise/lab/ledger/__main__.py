@@ -49,7 +49,7 @@ def with_counts(text: str, known: Sequence[Mapping[str, Any]]) -> str:
     for id, count in counts.items():
         text = re.sub(rf"^(\| `{id}` \| [^|]+ \| )\d+( \|)", rf"\g<1>{count}\g<2>", text, flags=re.MULTILINE)
     total = sum(count for id, count in counts.items() if id != OURS)
-    return re.sub(r"It checks \d+ of their\nstatements", f"It checks {total} of their\nstatements", text)
+    return re.sub(r"numerically by \d+ \[claims\]", f"numerically by {total} [claims]", text)
 
 
 def main(words: list[str]) -> None:

@@ -13,7 +13,8 @@ This page lists what we found to be wrong in print, paper by paper. It is genera
 (`python -m stairwise.lab.ledger`), so each line is a check that runs.
 
 - A **substantive** entry is a printed statement that is false inside its own hypotheses. Its certificate is a script
-  of about 20 lines that shows the counterexample without this package. The corrected statement is a claim that holds.
+  of about 20 lines that shows the counterexample without this package. Where we know a corrected statement, it is a
+  claim that holds; else the column says that no repair is claimed.
 - A **misprint** is a slip whose intended reading is plain. It says nothing against the result.
 - What is **true, but not proved by the printed argument**, holds in every check of ours. The last column names
   the step that needs another argument.

@@ -137,7 +137,8 @@ class AssumptionTwo(Config):
 @LEDGER.refuted(
     "lem19-printed",
     statement="Lemma 19",
-    says=r"as printed: $\Delta$ is $\frac{\eta_0}{8Bmi}\bar\alpha 1(j = S[i])$ within that bound, also at $j = S[n+1]$",
+    says=r"as printed: $\Delta$ is $\frac{\eta_0}{8Bmi}\bar\alpha 1(j = S[i])$ within"
+    r" $\frac{10\eta_0}{mn}\sqrt{nk/(Bd)}\ln(300mnB/\delta)$, also at $j = S[n+1]$",
     of=(bounds.kappa_deviation, gradients.leak),
     hypotheses={
         "d < n (5.1)": lambda config: config.sizes.width < 10.0**config.digits,

@@ -169,7 +169,8 @@ def two_steps_leave_more(config: Ideal, seed: int):
 @LEDGER.refuted(
     "lem25-printed",
     statement="Lemma 25",
-    says=r"as printed: it is $-\mathrm{sign}(\nu h_r)\frac{\eta_2}{2m}1(\nu_0\nu_1 < 0)$ ($2\epsilon/3$ at"
+    says=r"as printed: after step 3 $\langle W_{r,d+1:2d}, e_{S[i],b_1}\rangle$ is"
+    r" $-\mathrm{sign}(\nu h_r)\frac{\eta_2}{2m}1(\nu_0\nu_1 < 0)$ ($2\epsilon/3$ at"
     r" $\eta_2 = 4\epsilon m/3$) within $\eta_2/(100m)$",
     of=(gradients.third_step_printed,),
     certificate="certificates/lem25.py",

@@ -244,7 +244,7 @@ def the_corrected_display_is_what_substitution_gives(config: Transfer, seed: int
 @LEDGER.refuted(
     "corE9-display-printed",
     statement="Corollary E.9, last display of the proof",
-    says=r"as printed: that term is $T_2 (T_2-q_2) q_1^3/(2 q_2^2 T_1 (T_1-q_1))$",
+    says=r"as printed: the first term of the proof's last display is $T_2 (T_2-q_2) q_1^3/(2 q_2^2 T_1 (T_1-q_1))$",
     of=(generalisation.leading_term_printed,),
     certificate="certificates/corE9.py",
     corrected="corE9-display",

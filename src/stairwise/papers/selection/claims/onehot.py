@@ -107,7 +107,8 @@ class TokenScores(Config):
 @LEDGER.misprint(
     "lemD2-printed",
     statement="Lemma D.2",
-    says=r"as printed: $V = \alpha [I\ 0]$ alone gives that form of the loss, whatever $W$",
+    says=r"as printed: for $V = \alpha [I\ 0]$ the loss is $(d/2)\, \mathbb{E}_y \|Y/q - \alpha \mathbb{E}_E S_y\|^2$,"
+    r" whatever $W$",
     means="attention that does not depend on the tokens (zero token rows of $W$), which is all that the paper uses "
     "it for",
     corrected="lemD2",
