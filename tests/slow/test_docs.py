@@ -47,7 +47,7 @@ class Page(HTMLParser):
         self.text += "" if self.silent else data
 
 
-@pytest.mark.parametrize("module", ["links", "reference", "code", "mathematics", "published"])
+@pytest.mark.parametrize("module", ["links", "reference", "code", "published"])
 def test_the_examples_in_the_code_of_the_site_are_true(module, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     failed, tried = doctest.testmod(importlib.import_module(f"docs_site.{module}"))
