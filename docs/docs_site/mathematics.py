@@ -1,45 +1,12 @@
 """Formulas of the site: LaTeX becomes MathML when a page is built; on a paper's pages hovering explains the symbols."""
 
 import re
-import tomllib
-from functools import cache
 from html import escape
 
-from docs_site.links import ROOT
-from stairwise.lab.contract import latex
+from stairwise.report.site.symbols import explained, symbols
 from stairwise.stories.mathml import typeset
 
-WORDS = re.compile(r"\\(?:mathrm|text|operatorname|mathbb|mathcal|mathsf)\{[^}]*\}")
 PAGE = re.compile(r"(?:papers|claims)/(\w+)")
-
-
-@cache
-def symbols(paper: str) -> tuple[dict[str, str], ...]:
-    """The symbol table of a paper; empty where it has none."""
-    file = ROOT / "src" / "stairwise" / "papers" / paper / "symbols.toml"
-    return tuple(tomllib.loads(file.read_text(encoding="utf-8"))["symbols"]) if file.is_file() else ()
-
-
-def uses(formula: str, symbol: str) -> bool:
-    r"""Whether a symbol stands in a formula; the letters of commands and of words do not count.
-
-    >>> uses(r"\sqrt{q} \mathrm{STS}_T", "q"), uses(r"\sqrt{x}", "q"), uses("T_1 + e_{T}", "T"), uses("e_y", "y")
-    (True, False, True, True)
-    """
-    bare = WORDS.sub(" ", formula)
-    if len(symbol) == 1:
-        bare = re.sub(r"\\[A-Za-z]+", " ", bare)
-        return symbol in bare
-    return re.search(rf"{re.escape(symbol)}(?![A-Za-z])", bare) is not None
-
-
-def explained(formula: str, paper: str) -> str:
-    """One line per symbol of the formula that the paper's table has."""
-    return "\n".join(
-        f"{latex.plain('$' + each['symbol'] + '$')}: {each['meaning']}"
-        for each in symbols(paper)
-        if uses(formula, each["symbol"])
-    )
 
 
 def markup(formula: str, page: str, *, display: bool = False) -> str:

@@ -31,8 +31,8 @@ class Chains(Config):
     order: str = option("ascending", "in which order the chain takes the secret bits", choices=ORDERS)
     layout: str = option(
         "paper",
-        "authors: tokens as their code has them (no 0 where there is no chain, and the 0 told as a label where there"
-        " is), the last input never in a drawn secret",
+        "tokens of a sequence. paper: as printed, the inputs and then a 0. authors: as in their code, where the 0 is"
+        " left out without a chain and is a label with one, and the last input is never in a drawn secret",
         choices=LAYOUTS,
     )
     absorbed: int = option(1, "secret bits g that one step of the chain takes in (the paper: 1)", low=1)

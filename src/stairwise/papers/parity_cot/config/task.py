@@ -25,8 +25,8 @@ class Task(Config):
     )
     layout: str = option(
         "paper",
-        "authors: as their code has it, without the 0 token where there is no chain, with a label for that 0 where"
-        " there is one, and with the last input never in the secret",
+        "tokens of a sequence. paper: as printed, the inputs and then a 0. authors: as in their code, where the 0 is"
+        " left out without a chain and is a label with one, and the last input is never in the secret",
         choices=LAYOUTS,
     )
     absorbed: int = option(1, "secret bits g that one step of the chain takes in (the paper: 1)", low=1, numeric=True)
