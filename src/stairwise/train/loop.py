@@ -255,26 +255,26 @@ class _Group:
         self.outcomes = [Outcome() for _ in members]
         self.sound = np.arange(width) < real  # real, and not diverged
         self.running = self.sound.copy()
-        config = jax.tree.map(lambda *values: self.stack(values), *(m.config for m in padded))
-        self.trial = RunningTrial(config, self.stack([np.uint32(m.seed) for m in padded]))
-        self.carry: Any = jax.tree.map(lambda *leaves: self.stack(leaves), *(m.upstream for m in padded))
+        trials = [(RunningTrial(m.config, np.uint32(m.seed)), m.upstream) for m in padded]
+        self.trial, self.carry = self.stack(trials)
         self.skipped: list[int] = []
         self.latest: dict[str, float] = {}
         self.looked: Loop | None = None  # a copy of the loop at the last look, to find out where a NaN came from
         self.saved_at = time.monotonic()
         self.save_seconds = 0.0
 
-    def stack(self, values: Sequence[Any]):
-        """The members' values as one array; JAX's default types (a Python float stays weakly typed for no one)."""
-        stacked = jnp.stack([jnp.asarray(value) for value in values])
-        return self.place(stacked) if self.shape else stacked[0]
+    def stack(self, trees: Sequence[Any]) -> Any:
+        """The members' trees as one of arrays, in JAX's default types; that of a lone member is put there in one go."""
+        if not self.shape:
+            return self.place(trees[0])
+        return jax.tree.map(lambda *leaves: self.place(jnp.stack([jnp.asarray(leaf) for leaf in leaves])), *trees)
 
     def place(self, value, spec: PartitionSpec = MEMBERS):
         mesh = self.program.mesh
-        return value if mesh is None else jax.device_put(value, NamedSharding(mesh, spec))
+        return jax.device_put(value, None if mesh is None else NamedSharding(mesh, spec))
 
     def tick(self, t: int):
-        return self.place(jnp.int32(t), SHARED)
+        return self.place(np.int32(t), SHARED)
 
     def run(self) -> list[Outcome]:
         start, loop = self.resume()
@@ -289,7 +289,7 @@ class _Group:
                 self.running = self.sound.copy()
                 self.hooks.compiling(compiled.stage.name)
                 state = compiled.init(self.trial, self.carry)
-                never = self.place(jnp.full(self.shape, -1, dtype=jnp.int32))
+                never = self.place(np.full(self.shape, -1, dtype=np.int32))
                 loop = Loop(self.tick(0), state, self.device(self.running), never)
             loop = self.run_stage(index, compiled, loop)
             if compiled.finish is not None:
@@ -409,7 +409,7 @@ class _Group:
                 self.outcomes[i].arrays[f"{stage.name}/{name}{suffix}"] = _widened(value[i] if self.shape else value)
 
     def device(self, per_member: np.ndarray):
-        return self.place(jnp.asarray(per_member.reshape(self.shape)))
+        return self.place(per_member.reshape(self.shape).copy())
 
     # --- checkpoints: taken after a chunk, before the look at its last tick -------------------------------------------
 
