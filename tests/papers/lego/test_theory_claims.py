@@ -5,8 +5,9 @@ import pytest
 
 from stairwise.config import ConfigError, update
 from stairwise.papers.lego import PAPER
-from stairwise.papers.lego.theory import lengths, refined, start
+from stairwise.papers.lego.theory import lengths, refined, retrieval, start
 
+COPIED = {"action": "S3", "variables": (10,), "neurons": 9, "steps": 400}
 HOLD = {
     "def2.1-word": {"actions": ("<[[1,2,3,0],[2,1,0,3]]>",), "words": 20, "length": 9},
     "factC1-fiber": {"actions": ("D7", "A6", "C4-regular")},
@@ -31,6 +32,7 @@ HOLD = {
     "fig3": {"task.action": "S3", "task.length": 4, "scores": (6.0, 0.0, 6.0, 0.0)},
     "fig4": {"task.action": "Q8", "scores": (6.0, 0.0, 6.0, 0.0)},
     "eq6-loss": {"task.action": "S3"},
+    **dict.fromkeys(("lemA5", "lemA6", "lemA7", "lemA8", "lemA9", "lemA10", "claimA1", "claimA2"), COPIED),
     "def3.4-srelu": {"rho": 0.3, "q": 6},
 }
 REFUTED = {
@@ -63,6 +65,8 @@ VIOLATED = [
     ("fig4", {"scores": (1.0, -5.0, 1.0, -5.0)}, "a and c are at least 3.3"),
     ("fig3", {"scores": (0.0, 0.0, 0.0, 0.0)}, "Q puts at least 0.4"),
     ("lemC1", {"action": "[[0,1,2],[1,0,2],[1,2,0]]", "draws": 50}, "that of a group"),
+    ("lemA9", {"variables": (4,), "neurons": 2, "steps": 20}, "m >= |Y|"),
+    ("lemA9", {"variables": (4,), "start": 4.0, "steps": 20}, "no neuron begins in the linear part"),
 ]
 BAD = [
     ("red4", {"task.length": 3}, "task.length=3 must be 2"),
@@ -105,6 +109,8 @@ WRONG = [
     ("lemE11", refined, "split", lambda found: (found[0] + 1e-3, found[1] - 1e-3)),
     ("dilution", lengths, "masses", lambda found: found[..., ::-1]),
     ("factB3", start, "separation", lambda found: 2 * found),
+    ("lemA5", retrieval, "largest_diagonal", lambda found: found / 2),
+    ("lemA5", retrieval, "largest_diagonal", lambda found: 2 * found),
 ]
 
 

@@ -28,7 +28,8 @@ OTHER_SIZES = {
     "lem2": {"size": 5, "width": 90, "draws": 10},
     "lem3": {"size": 5, "width": 90},
     "lem4": {"bits": 50, "size": 2, "width": 500, "draws": 10},
-    "thm2": {"bits": 10**6, "size": 100, "width": 300},
+    "thm2": {"sizes": (3, 4, 5, 6), "scale": 0.5, "models": 12},
+    "thm2-size": {"bits": 10**6, "size": 100, "width": 300},
     "gf2": {"bits": 12, "size": 5, "trials": 50},
     "lem5": {"power": 4.7, "failure": 0.01, "scale": 0.5},
     "lem6": {"task.bits": 5, "task.size": 2},
@@ -85,6 +86,12 @@ WRONG = [
     ("lem10", bounds, "start_deviation", lambda found: 2 * found),
     ("lem30", bounds, "inner_product", lambda found: 2 * found),
     ("lem4", bounds, "overlap_width", lambda found: found // 2),
+    ("lem28", bounds, "operator_norm", lambda found: found / 2),
+    ("lem28", bounds, "operator_norm", lambda found: 2 * found),
+    ("lem29", bounds, "singular_gap", lambda found: found / 2),
+    ("lem29", bounds, "covariance_gap", lambda found: 2 * found),
+    ("thm2", memory, "fourier", lambda found: -found),
+    ("thm2", memory, "samples_to_see", lambda found: 2 * found),
 ]
 
 

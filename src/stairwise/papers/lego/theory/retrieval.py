@@ -1,5 +1,6 @@
 """Appendix A as a run: the variable token's weights W_4 on T^1, by gradient steps of the paper's update.
 
+`train` draws its chains, as training does; `descend` follows the gradient of the loss itself, over every chain.
 Gradients after separation are as small as 1 - logit, so a step is eta over the largest gradient entry, and shrinks
 with the loss once that is below `stop`: the same path as constant steps, on another clock.
 """
@@ -32,28 +33,61 @@ def diagonal(weights: Float[Array, "5 tokens 1 tokens neurons"], variables: int)
     return weights[0, own, 0, own]
 
 
+def _mean_loss(model: ClauseTransformer, weights: Float[Array, "..."], clauses: Integer[Array, "batch 3 5"]):
+    network = eqx.tree_at(lambda m: m.weights, model, weights)
+    logits = jax.vmap(lambda row: network.first_step_logits(row[:2])[0])(clauses)
+    return jnp.mean(surprise(logits, clauses[:, 2, 3]))
+
+
+def _stepped(model: ClauseTransformer, weights: Float[Array, "..."], clauses: Integer[Array, "batch 3 5"], rate: float):
+    """The weights after one step on these chains, with the loss and eta_t."""
+    loss, gradient = jax.value_and_grad(lambda chosen: _mean_loss(model, chosen, clauses))(weights)
+    largest = jnp.maximum(jnp.max(jnp.abs(gradient)), jnp.finfo(gradient.dtype).tiny)  # 0 once all is clipped
+    eta = rate / largest * jnp.minimum(1, loss / STOP)
+    return weights - eta * gradient, loss, eta
+
+
 @eqx.filter_jit
 def train(
     model: ClauseTransformer, task: Lego, key: PRNGKeyArray, rate: float, steps: int, batch: int
 ) -> tuple[ClauseTransformer, RetrievalHistory]:
     """`model.only(3)` on fresh chains of length 1, each batch of its own key."""
 
-    def mean_loss(weights: Float[Array, "..."], clauses: Integer[Array, "batch 3 5"]) -> Float[Array, ""]:
-        network = eqx.tree_at(lambda m: m.weights, model, weights)
-        logits = jax.vmap(lambda row: network.first_step_logits(row[:2])[0])(clauses)
-        return jnp.mean(surprise(logits, clauses[:, 2, 3]))
-
     def advance(weights: Float[Array, "..."], tick: Integer[Array, ""]):
         keys = jax.random.split(at(role(key, "batch"), tick), batch)
         clauses = jax.vmap(lambda k: task.clauses(task.sample(k)))(keys)
-        loss, gradient = jax.value_and_grad(mean_loss)(weights, clauses)
-        largest = jnp.maximum(jnp.max(jnp.abs(gradient)), jnp.finfo(gradient.dtype).tiny)  # 0 once all is clipped
-        eta = rate / largest * jnp.minimum(1, loss / STOP)
         gamma = jnp.max(diagonal(weights, task.variables), axis=1) + model.bias
-        return weights - eta * gradient, RetrievalHistory(loss, eta, gamma)
+        weights, loss, eta = _stepped(model, weights, clauses, rate)
+        return weights, RetrievalHistory(loss, eta, gamma)
 
     weights, history = jax.lax.scan(advance, model.weights, jnp.arange(steps, dtype=jnp.int32))
     return eqx.tree_at(lambda m: m.weights, model, weights), history
+
+
+@eqx.filter_jit
+def descend(
+    model: ClauseTransformer, clauses: Integer[Array, "chains 3 5"], rate: float, steps: int
+) -> tuple[ClauseTransformer, Float[Array, " steps"]]:
+    """The same on the mean loss over all these chains, and that loss before every step."""
+
+    def advance(weights: Float[Array, "..."], _: None):
+        weights, loss, _eta = _stepped(model, weights, clauses, rate)
+        return weights, loss
+
+    weights, losses = jax.lax.scan(advance, model.weights, None, length=steps)
+    return eqx.tree_at(lambda m: m.weights, model, weights), losses
+
+
+def largest_diagonal(clip: float, neurons: int, rho: float, q: int) -> float:
+    """Lemma A.5 with its constants: 2B + 2m rho (1 - 1/q).
+
+    A class below the clip has F = sum_r sReLU(Lambda_r) < B, where sReLU(x) >= x - rho (1 - 1/q), and Lambda_r is at
+    least half of its diagonal weight as long as b outweighs what the other slots take away.
+
+    >>> largest_diagonal(10.0, 4, 0.5, 2)
+    22.0
+    """
+    return 2 * clip + 2 * neurons * rho * (1 - 1 / q)
 
 
 class Correlations(NamedTuple):

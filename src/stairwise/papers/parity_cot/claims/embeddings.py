@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import at_least, at_most, equal, hypothesis, measured, row
+from stairwise.lab.contract.checks import at_least, at_most, equal, hypothesis, row
 from stairwise.papers.parity_cot import construction
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import products, random_gram, random_signs, sign_tail
@@ -222,6 +223,12 @@ class Matrices(Config):
     draws: int = option(10, "draws of each", low=1, high=1000)
 
 
+LISTED = ((2, 2), (3, 3), (4, 4), (5, 5), (3, 9), (9, 3), (2, 12), (12, 2))  # shapes of which every matrix is looked at
+LONG = 200  # columns of matrices with two rows, whose law is known
+OF_SIGN = 1 / math.sqrt(math.log(2))  # the sub-Gaussian norm of a sign: E exp(1/K^2) = 2
+OF_SIGNS = math.sqrt(8 / 3)  # of a vector of signs, at most: that of a normal variable, (1 - 2/K^2)^(-1/2) = 2
+
+
 def singular_values(config: Matrices, seed: int) -> list[tuple[int, int, np.ndarray]]:
     """(rows, columns, [smallest, largest] of every draw) of matrices with entries +-1."""
     found = []
@@ -235,28 +242,107 @@ def singular_values(config: Matrices, seed: int) -> list[tuple[int, int, np.ndar
     return found
 
 
-@LEDGER.reported(
+@cache
+def every_matrix(rows: int, columns: int) -> np.ndarray:
+    """[s_n, s_1] of every sign matrix: flips of rows and columns change neither, so the first of each are ones."""
+    free = (rows - 1) * (columns - 1)
+    signs = 1.0 - 2 * (np.arange(2**free)[:, None] >> np.arange(free) & 1)
+    matrices = np.ones((2**free, rows, columns))
+    matrices[:, 1:, 1:] = signs.reshape(-1, rows - 1, columns - 1)
+    values = np.linalg.svd(matrices, compute_uv=False)
+    return np.stack([values[:, -1] if columns <= rows else np.zeros(2**free), values[:, 0]], axis=1)
+
+
+def two_rows(columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """[s_n, s_1] of the 2 x n sign matrices, by |S|, and their chances: s^2 = n +- |S| with S a sum of n signs."""
+    minus = np.arange(columns // 2 + 1)
+    sums = columns - 2 * minus
+    chances = np.array([math.comb(columns, int(each)) / 2**columns for each in minus]) * np.where(sums > 0, 2, 1)
+    return np.sqrt(np.stack([columns - sums, columns + sums], axis=1)), chances
+
+
+def law(values: np.ndarray, chances: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The values, sorted, and the t at which 2 exp(-t^2) is the chance of one at least as large."""
+    order = np.argsort(values)
+    ordered = values[order]
+    weights = np.full(len(values), 1 / len(values)) if chances is None else chances[order]
+    tails = np.cumsum(weights[::-1])[::-1]
+    same = np.searchsorted(ordered, ordered - 1e-9 * max(1.0, ordered[-1]))
+    return ordered, np.sqrt(np.log(2 / np.minimum(tails[same], 1.0)))
+
+
+def sign_sums(terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values of a sum of so many signs over its deviation, and their chances."""
+    minus = np.arange(terms + 1)
+    chances = np.array([math.comb(terms, int(each)) / 2**terms for each in minus])
+    return (terms - 2 * minus) / math.sqrt(terms), chances
+
+
+@LEDGER.bound(
     "lem28",
     statement="Lemma 28",
-    says=r"cited: $\|A\| \le CK(\sqrt{m} + \sqrt{n} + t)$ for independent sub-Gaussian entries; $C$ as measured",
+    says=r"cited: $\|A\| \le CK(\sqrt{m} + \sqrt{n} + t)$ but for a chance of $2e^{-t^2}$; $C = 1$ serves matrices of"
+    r" signs, for every $t$: all matrices up to 5 x 5, 3 x 9 and 2 x 200, and drawn ones",
+    of=(bounds.operator_norm,),
     cases=Matrices(),
     seeds=3,
 )
 def operator_norms(config: Matrices, seed: int):
+    yield equal("E exp(sign^2/K^2)", math.exp(1 / OF_SIGN**2), 2.0)
+    for m, n in LISTED:  # entries +-1/sqrt(n), as those of Lemma 1
+        norms, t = law(every_matrix(m, n)[:, 1] / math.sqrt(n))
+        yield at_most(f"||A|| of every matrix, {m} x {n}", norms, bounds.operator_norm(m, n, t, OF_SIGN / math.sqrt(n)))
+    ends, chances = two_rows(LONG)  # long enough for t to matter
+    norms, t = law(ends[:, 1] / math.sqrt(LONG), chances)
+    limits = bounds.operator_norm(2, LONG, t, OF_SIGN / math.sqrt(LONG))
+    yield at_most(f"||A|| of every matrix, 2 x {LONG}", norms, limits)
+    room = math.nan
     for m, n, ends in singular_values(config, seed):
-        yield measured(f"||A|| / (sqrt m + sqrt n), {m} x {n}", ends[:, 1].max() / (math.sqrt(m) + math.sqrt(n)))
+        norms, t = law(ends[:, 1] / math.sqrt(n))
+        limits = bounds.operator_norm(m, n, t, OF_SIGN / math.sqrt(n))
+        room = float(np.max(norms / limits))
+        yield at_most(f"||A|| of drawn ones, {m} x {n}", norms, limits)
+        yield row({"m": m, "n": n, "||A|| / (sqrt m + sqrt n)": ends[:, 1].max() / (math.sqrt(m) + math.sqrt(n))})
+    if max(config.shapes) >= 100:  # where sqrt m + sqrt n is all: it is then 1/K = 0.83 of the bound
+        yield at_least("the largest ones over their bound", room, 0.75)
 
 
-@LEDGER.reported(
+@LEDGER.bound(
     "lem29",
     statement="Lemma 29",
-    says=r"cited: singular values within $CK^2(\sqrt{n} + t)$ of $\sqrt{m}$; $C$ is measured for signs",
+    says=r"cited: singular values lie within $CK^2(\sqrt{n} + t)$ of $\sqrt{m}$, and $|A'A/m - 1| \le K^2\max(\delta,"
+    r" \delta^2)$, but for a chance of $2e^{-t^2}$; $C = 1/2$ and $C = 5/4$ serve matrices of signs, for every $t$",
+    of=(bounds.singular_gap, bounds.covariance_gap),
     cases=Matrices(),
     seeds=3,
 )
 def singular_value_ends(config: Matrices, seed: int):
-    for n, m, ends in singular_values(config, seed):  # the transposed matrix: m rows, n <= m columns
-        yield measured(f"|s - sqrt m| / sqrt n, {m} x {n}", np.max(np.abs(ends - math.sqrt(m))) / math.sqrt(n))
+    yield equal("E exp(g^2/K^2) of a normal g", (1 - 2 / OF_SIGNS**2) ** -0.5, 2.0)
+    for terms in (1, 2, 5, 30, 300):  # flat directions; for each of them E exp is at most that of the normal law
+        sums, chances = sign_sums(terms)
+        yield at_most(f"E exp(<row, x>^2/K^2), {terms} terms", float(chances @ np.exp(sums**2 / OF_SIGNS**2)), 2.0)
+    ends, chances = two_rows(LONG)
+    for m, n, low in ((2, LONG, 0.0), (LONG, 2, 1.0)):  # with more columns than rows the last singular value is 0
+        both = ends * [low, 1]
+        gaps, t = law(np.max(np.abs(both - math.sqrt(m)), axis=1), chances)
+        yield at_most(f"|s - sqrt m| of every matrix, {m} x {n}", gaps, bounds.singular_gap(n, t, OF_SIGNS))
+        squares, t = law(np.max(np.abs(both**2 / m - 1), axis=1), chances)
+        yield at_most(f"|A'A/m - 1| of every matrix, {m} x {n}", squares, bounds.covariance_gap(m, n, t, OF_SIGNS))
+    rooms = {}
+    drawn = [(m, n, ends, "drawn ones") for n, m, ends in singular_values(config, seed)]  # transposed: n <= m
+    for m, n, ends, kind in [*((m, n, every_matrix(m, n), "every matrix") for m, n in LISTED), *drawn]:
+        gaps, t = law(np.max(np.abs(ends - math.sqrt(m)), axis=1))
+        limits = bounds.singular_gap(n, t, OF_SIGNS)
+        yield at_most(f"|s - sqrt m| of {kind}, {m} x {n}", gaps, limits)
+        squares, t = law(np.max(np.abs(ends**2 / m - 1), axis=1))
+        others = bounds.covariance_gap(m, n, t, OF_SIGNS)
+        yield at_most(f"|A'A/m - 1| of {kind}, {m} x {n}", squares, others)
+        rooms = {"|s - sqrt m|": np.max(gaps / limits), "|A'A/m - 1|": np.max(squares / others)}
+        if kind == "drawn ones":
+            yield row({"m": m, "n": n, "|s - sqrt m| / sqrt n": gaps.max() / math.sqrt(n)})
+    if max(config.shapes) >= 100:
+        for name, room in rooms.items():
+            yield at_least(f"{name} of the largest ones over their bound", room, 0.6)
 
 
 # --- inner products ---------------------------------------------------------------------------------------------------

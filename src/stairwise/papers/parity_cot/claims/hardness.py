@@ -1,4 +1,4 @@
-"""Without a chain of thought: Theorem 2's calculator, elimination over GF(2), and a first step that sees nothing."""
+"""Without a chain of thought: how gradients hide the secret, elimination over GF(2), a first step that sees nothing."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import at_most, equal, measured, note, row, true
+from stairwise.lab.contract.checks import at_least, at_most, equal, hypothesis, measured, note, row, slope, true
 from stairwise.papers.parity_cot import simplified, steps
 from stairwise.papers.parity_cot.claims.ledger import LEDGER
 from stairwise.papers.parity_cot.claims.sizes import all_sequences, cube_fits, random_positive, secret_of
@@ -33,10 +33,9 @@ class ParityLearner(Config):
 
 
 @LEDGER.reported(
-    "thm2",
+    "thm2-size",
     statement="Theorem 2",
-    says=r"without a chain, memory $o(nk)$ needs $2^{\Omega(k)}$ samples: here only how large $d^2 + dm$ is against"
-    r" $nk/\ln n$",
+    says=r"whether its bound speaks of a model: how large $d^2 + dm$ is against $nk/\ln n$",
     cases=(ParityLearner(), ParityLearner(100, 20), ParityLearner(100_000, 10, 200, 22)),
 )
 def does_the_bound_apply(config: ParityLearner, seed: int):
@@ -45,6 +44,103 @@ def does_the_bound_apply(config: ParityLearner, seed: int):
     yield row({**found._asdict(), "2^k": 2.0 ** min(config.size, 1000)})
     applies = "may apply" if found.applies else "says nothing"
     yield note(f"the bound {applies} here; no finite run can prove a lower bound on all learners: fig1a measures one")
+
+
+@dataclass(frozen=True)
+class Hidden(Config):
+    """Models below the threshold of Theorem 2 at n = 2k, with weights that know nothing of the secret."""
+
+    sizes: tuple[int, ...] = option((3, 4, 5, 6), "secret bits k, with n = 2k", low=3, high=8)
+    models: int = option(24, "models of each size, whose gradients are pooled", low=1, high=100)
+    scale: float = option(1.0, "standard deviation of all weights", above=0.0, high=2.0)
+
+    def check(self) -> None:
+        require(len(set(self.sizes)) > 2, "sizes must name three numbers at least, for a rate")
+
+
+@cache
+def _by_sample():
+    """The output and its gradient with respect to A and W, sample by sample, and the mean hinge loss."""
+
+    def output(weights, embeddings, bits):
+        attention, own, seen = weights
+        tables = simplified.Tables(own @ embeddings.T, seen @ embeddings.T, embeddings @ attention @ embeddings.T)
+        tokens = jnp.concatenate([bits, jnp.zeros(1, bits.dtype)])
+        return simplified.outputs(tables, simplified.readout(len(own) // 2), tokens, len(bits))[0]
+
+    def loss(weights, embeddings, bits, labels):
+        found = jax.vmap(lambda each: output(weights, embeddings, each))(bits)
+        return jnp.mean(simplified.loss_of("hinge", found, labels))
+
+    each = jax.vmap(jax.value_and_grad(output), in_axes=(None, None, 0))
+    return jax.jit(each), jax.jit(jax.grad(loss))
+
+
+def _flat(weights, count: int) -> np.ndarray:
+    return np.concatenate([np.asarray(part).reshape(count, -1) for part in weights], axis=1)
+
+
+@LEDGER.rate(
+    "thm2",
+    statement="Theorem 2",
+    says=r"why $2^{\Omega(k)}$ samples, at $n = 2k$ and $d^2 + dm < nk/\ln n$: over all secrets the mean square of the"
+    r" gradient is at most $E|g|^2/\binom{n}{k}$; the cited bound on every program with $o(nk)$ memory is beyond any"
+    " computation",
+    of=(memory.memory, memory.largest_model, memory.fourier, memory.samples_to_see),
+    cases=(Hidden(), Hidden(scale=0.3)),
+    seeds=3,
+)
+def gradients_hide_the_secret(config: Hidden, seed: int):
+    each, of_mean = _by_sample()
+    needed = []
+    for k in config.sizes:
+        n = 2 * k
+        width, m = memory.largest_model(n, k)
+        used = memory.memory(n, k, width, m)
+        yield at_most(f"(d^2 + dm) ln n, n={n}", used.used * math.log(n), n * k)
+        yield at_least(f"the same with one more neuron pair, n={n}", (used.used + width) * math.log(n), n * k)
+        random = draws_of(seed, "weights and embeddings", k)
+        codes = np.arange(2**n)
+        bits = (codes[:, None] >> np.arange(n) & 1).astype(np.int8)
+        secrets = codes[bits.sum(axis=1) == k]
+        yield equal(f"secrets, n={n}", float(len(secrets)), float(math.comb(n, k)))
+        every = np.isin(codes, secrets).astype(np.float64)  # the sum of all parities attains the bound
+        attained = memory.samples_to_see(float(every.sum()), every[secrets])
+        yield equal(f"samples for the sum of all parities, n={n}", attained, float(math.comb(n, k)))
+        found, noises, signals = [], [], []
+        for number in range(config.models):
+            embeddings = jnp.asarray((1 - 2 * random.integers(0, 2, (2 * (n + 1), width))) / math.sqrt(width))
+            shapes = (width, width), (2 * m, width), (2 * m, width)
+            weights = tuple(jnp.asarray(config.scale * random.standard_normal(shape)) for shape in shapes)
+            outputs, gradients = each(weights, embeddings, jnp.asarray(bits))
+            yield hypothesis("the hinge is linear: |output| <= 1 on every input", np.abs(outputs).max() <= 1)
+            flat = _flat(gradients, 2**n)
+            coefficients, noise = memory.fourier(flat), float(np.mean(np.sum(flat**2, axis=1)))
+            noises.append(noise)
+            signals.append(np.sum(coefficients[secrets] ** 2, axis=1))
+            found.append(memory.samples_to_see(noise, signals[-1]))
+            if number == 0:
+                yield equal(f"weights of the model, n={n}", float(sum(part.size for part in weights)), used.parameters)
+                yield equal(f"Parseval, n={n}", float(np.sum(coefficients**2)), noise, 1e-9)
+                chosen = random.choice(secrets, 3, replace=False)  # their gradients, by autodiff of the mean loss
+                labels = [(bits[:, (code >> np.arange(n) & 1) == 1].sum(axis=1) % 2).astype(np.int8) for code in chosen]
+                direct = [_flat(of_mean(weights, embeddings, jnp.asarray(bits), jnp.asarray(y)), 1)[0] for y in labels]
+                largest = float(np.abs(flat).max())
+                name = f"gradients of three secrets, n={n}"
+                yield equal(name, np.stack(direct), coefficients[chosen], 1e-9, scale=largest)
+        yield at_least(f"samples until signal is noise, n={n}", found, math.comb(n, k))
+        needed.append(memory.samples_to_see(float(np.mean(noises)), np.mean(signals, axis=0)))
+        yield row({"n": n, "k": k, "d": width, "m": m, "samples": needed[-1], "C(n,k)": math.comb(n, k)})
+    yield slope(
+        "samples until signal is noise",
+        config.sizes,
+        needed,
+        math.log(2),
+        side="at least",
+        law="exponential",
+        against="k",
+        bound=[2.0**k for k in config.sizes],
+    )
 
 
 @dataclass(frozen=True)

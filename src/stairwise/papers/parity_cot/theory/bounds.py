@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from stairwise.papers.parity_cot.theory.statistics import lemma7
 
 
@@ -123,3 +125,19 @@ def kappa_parts(inputs: int, size: int, width: float, m: int, samples: int, fail
     by_gamma = rate / (4 * B * m**2) * found["gamma"] * B / 2 * (1 + 4 * math.sqrt(k * log / d))
     by_zeta = rate / (4 * B * m**2) * found["zeta"] * (1 + 4 * math.sqrt(n * log / d))
     return by_gamma + by_zeta + rate * 2 * math.sqrt(log) / (8 * m * n * math.sqrt(d))
+
+
+def operator_norm(rows: int, columns: int, t: float | np.ndarray, K: float, C: float = 1.0) -> float | np.ndarray:
+    """Lemma 28: ||A|| <= CK(sqrt m + sqrt n + t) but for a chance of 2 exp(-t^2)."""
+    return C * K * (math.sqrt(rows) + math.sqrt(columns) + t)
+
+
+def singular_gap(columns: int, t: float | np.ndarray, K: float, C: float = 0.5) -> float | np.ndarray:
+    """Lemma 29: all singular values lie within CK^2(sqrt n + t) of sqrt m but for that chance."""
+    return C * K**2 * (math.sqrt(columns) + t)
+
+
+def covariance_gap(rows: int, columns: int, t: float | np.ndarray, K: float, C: float = 1.25) -> float | np.ndarray:
+    """Lemma 29, furthermore: |A'A/m - 1| <= K^2 max(delta, delta^2), delta = C(sqrt(n/m) + t/sqrt m)."""
+    delta = C * (math.sqrt(columns / rows) + t / math.sqrt(rows))
+    return K**2 * np.maximum(delta, delta**2)

@@ -1,7 +1,9 @@
-"""Theorem 2: where its memory bound applies, and the Gaussian elimination that it speaks of."""
+"""Theorem 2: where its memory bound applies, how well a gradient hides the secret, and Gaussian elimination."""
 
 import math
 from typing import NamedTuple
+
+import numpy as np
 
 
 class Memory(NamedTuple):
@@ -48,3 +50,39 @@ def samples_to_full_rank(inputs: int) -> tuple[float, float]:
     chances = [1 - 2.0**-i for i in range(1, min(inputs, 1000) + 1)]
     extra = sum((1 - p) / p for p in chances)
     return inputs + extra, sum((1 - p) / p**2 for p in chances)
+
+
+def largest_model(inputs: int, size: int) -> tuple[int, int]:
+    """Width d and m of a model just below the threshold: d^2 takes half of nk / ln n, and m the rest.
+
+    >>> largest_model(12, 6), memory(12, 6, *largest_model(12, 6)).applies
+    ((3, 6), True)
+    """
+    threshold = memory(inputs, size, 1, 1).threshold
+    width = max(1, math.floor(math.sqrt(threshold / 2)))
+    return width, max(1, math.ceil((threshold - width**2) / width) - 1)
+
+
+def fourier(values: np.ndarray) -> np.ndarray:
+    """The coefficients E_b[f(b) (-1)^{b summed over S}] of f on {0,1}^n, by the code of S; values by the code of b.
+
+    >>> fourier(np.array([1.0, -1.0, 1.0, -1.0]))
+    array([0., 1., 0., 0.])
+    """
+    found = np.array(values, dtype=np.float64)
+    half = 1
+    while half < len(found):
+        pairs = found.reshape(-1, 2, half, *found.shape[1:])
+        pairs[:] = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1) / 2
+        half *= 2
+    return found
+
+
+def samples_to_see(noise: float, signals: np.ndarray) -> float:
+    """After how many samples the mean gradient of a secret is as large as its noise, over all secrets.
+
+    `noise` is E|g|^2 of one sample, `signals` are the squared norms of the mean gradients; where all of them are zero,
+    no number of samples is enough.
+    """
+    signal = float(np.mean(signals))
+    return noise / signal if signal > 0 else math.inf
