@@ -10,8 +10,10 @@ BENCHES = {
     "composition": ("benchmarks.composition",),
     "lego": ("benchmarks.lego", "benchmarks.lego_theory"),
     "parity_onestep": ("benchmarks.parity_onestep",),
+    "seeds": ("benchmarks.seeds",),
     "users": ("benchmarks.users",),
     "store": ("benchmarks.store",),
 }
-USUAL = tuple(name for name in BENCHES if name not in ("users", "store"))  # whole trainings; ten thousand trials
+NOT_USUAL = ("seeds", "users", "store")  # sizes of a GPU; whole trainings; ten thousand trials
+USUAL = tuple(name for name in BENCHES if name not in NOT_USUAL)
 GROWING = tuple(name for name in USUAL if name != "sweep")

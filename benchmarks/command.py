@@ -19,7 +19,7 @@ def bench(options: Namespace) -> int:
     if options.limit is not None and not options.limit > 0:
         raise ConfigError(f"limit={options.limit:g} must be above 0 seconds")
     settings = Settings(options.device, options.repeats, options.compile, options.tiny)
-    names = run.chosen(options.targets)
+    names = run.chosen(options.targets, options.device)
     run.check(settings)
     found, shown = None, 0
     for found in run.collect(names, settings, options.limit):

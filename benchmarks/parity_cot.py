@@ -36,9 +36,9 @@ CHECKED = 32  # sequences on which the two sides are compared
 
 
 class TorchBlock(nn.Module):
-    def __init__(self, width: int, heads: int):
+    def __init__(self, width: int, heads: int, causal: bool = True):
         super().__init__()
-        self.heads = heads
+        self.heads, self.causal = heads, causal
         self.attention_norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
@@ -46,7 +46,7 @@ class TorchBlock(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
         parts = self.qkv(self.attention_norm(x)).reshape(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
+        mixed = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=self.causal)
         x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
         return x + self.contract(F.gelu(self.expand(self.mlp_norm(x)), approximate="tanh"))
 
@@ -202,10 +202,14 @@ def row(cot: bool, settings: Settings) -> Row:
     return with_rate(made, model_flops(config, problem.layout.length), matrix_rate(256 if settings.tiny else 8192))
 
 
-def with_rate(row: Row, flops: float, top: float) -> Row:
+def with_rate(row: Row, flops: float, top: float, precision: str = "bfloat16") -> Row:
     """The row with its rate of model flops, at the median, and the share of the measured matrix rate that it is."""
     rate = flops / (statistics.median(row.ours) / 1e3)
-    rates = {"model TFLOP/s": rate / 1e12, "bf16 matrix TFLOP/s": top / 1e12, "share of matrix rate": rate / top}
+    rates = {
+        "model TFLOP/s": rate / 1e12,
+        f"{precision} matrix TFLOP/s": top / 1e12,
+        "share of matrix rate": rate / top,
+    }
     return replace(row, facts={**row.facts, **rates})
 
 

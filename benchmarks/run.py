@@ -19,12 +19,12 @@ MISSING = missing("stairwise bench", "bench")
 ONE_CORE = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
-def chosen(names: Sequence[str]) -> list[str]:
-    """The benches that were named; all of the usual ones where none was."""
+def chosen(names: Sequence[str], device: str = "cpu") -> list[str]:
+    """The benches that were named; all of the usual ones where none was, and on a GPU `seeds` too."""
     for name in names:
         if name not in BENCHES:
             raise ConfigError(f"bench={name} must be one of {', '.join(BENCHES)}")
-    return list(dict.fromkeys(names)) or list(USUAL)
+    return list(dict.fromkeys(names)) or [*USUAL, *(["seeds"] if device == "gpu" else [])]
 
 
 def check(settings: Settings) -> None:

@@ -21,7 +21,7 @@ def made(names, settings=TINY):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["composition", "selection", "parity_onestep"])
+@pytest.mark.parametrize("name", ["composition", "selection", "parity_onestep", "seeds"])
 def test_both_sides_agree_before_they_are_timed(name):
     for row in made([name]):
         assert row.failure == ""

@@ -13,7 +13,10 @@ CLONE = Path(__file__).parents[3]  # where this package is used from a clone of 
 def add_flags(command: argparse.ArgumentParser) -> None:
     flags.add_json(command)
     command.add_argument(
-        "targets", nargs="*", metavar="PAPER", help="a paper, sweep, users or store (default: papers, sweep)"
+        "targets",
+        nargs="*",
+        metavar="PAPER",
+        help="a paper, sweep, seeds, users or store (default: papers, sweep; on a GPU seeds too)",
     )
     command.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="cpu is one core of it (default: cpu)")
     command.add_argument("--repeats", action=flags.Whole, default=5, help="how often each side is timed (default: 5)")
