@@ -50,7 +50,7 @@ class TorchMirror:
 def row(settings: Settings) -> Row:
     variables, L, neurons, batch = (6, 3, 2, 2) if settings.tiny else (161, 5, 12, 8)
     task, device = lego("C6", variables, L), settings.torch_device
-    model = network(task, neurons)
+    model = jax.device_put(network(task, neurons))  # the numbers among its leaves, too, are there once and for all
     told = chains.sentences(task, chains.drawn(task, 0, batch))[:, : L + STEP]
     clauses = jnp.asarray(told, dtype=jnp.int32)
     Z = np.stack([literal.embed(sentence, task.vocabulary) for sentence in told]).astype(np.float32)
