@@ -75,6 +75,17 @@ def test_children_have_the_options_that_the_user_has_not_set_and_the_caller_none
     assert os.environ.get("XLA_FLAGS") == set_by_user
 
 
+@pytest.mark.parametrize("set_by_user", [None, "3"])
+def test_matrix_products_of_children_take_one_core_unless_the_user_has_said_how_many(monkeypatch, set_by_user):
+    if set_by_user is None:
+        monkeypatch.delenv(compiler.THREADS, raising=False)
+    else:
+        monkeypatch.setenv(compiler.THREADS, set_by_user)
+    with compiler.children_compile_sooner():
+        assert os.environ[compiler.THREADS] == (set_by_user or "1")
+    assert os.environ.get(compiler.THREADS) == set_by_user
+
+
 def test_a_child_that_compiles_sooner_computes_rightly():
     code = "from stairwise import compiler; import os; print(compiler.right(), os.environ.get('XLA_FLAGS', ''))"
     with compiler.children_compile_sooner():

@@ -21,6 +21,7 @@ SOONER: dict[str, bool | int | str] = {  # a program that runs for milliseconds 
     "xla_cpu_parallel_codegen_split_count": 1,
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
+THREADS = "OPENBLAS_NUM_THREADS"  # of NumPy
 SOONER_KNOWN = ((0, 10, 2), (0, 11, 0))  # the first release that was tried with them, and the first that was not
 
 
@@ -40,19 +41,24 @@ def sooner(version: str) -> dict[str, bool | int | str]:
 
 @contextmanager
 def children_compile_sooner() -> Iterator[None]:
-    """Processes started within have these options, as far as the user has not decided about them."""
-    before = os.environ.get("XLA_FLAGS")
-    flags = (before or "").replace(f"{OPTION}{REST}", "")  # the guard's own
+    """Processes started within have these options, as far as the user has not decided about them.
+
+    Their products of matrices take one core each: threads of several processes would wait for one another.
+    """
+    before = {name: os.environ.get(name) for name in ("XLA_FLAGS", THREADS)}
+    flags = (before["XLA_FLAGS"] or "").replace(f"{OPTION}{REST}", "")  # the guard's own
     chosen = [flag(name, value) for name, value in sooner(installed()).items() if name not in flags]
     if chosen:
         os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *chosen])
+    os.environ.setdefault(THREADS, "1")
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop("XLA_FLAGS", None)
-        else:
-            os.environ["XLA_FLAGS"] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def flag(name: str, value: bool | int | str) -> str:

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray, UInt32
 from stairwise.nn.taps import tap
 
 WORD = 32
+WORDS = 4096  # of each embedding that are compared at once, so that they stay in the cache
 
 
 class Coefficients(eqx.Module):
@@ -69,10 +70,19 @@ def vectors(signs: UInt32[Array, "atoms words"], width: int) -> Float[Array, "at
 def gram_of(signs: UInt32[Array, "atoms words"], width: int) -> Float[Array, "atoms atoms"]:
     """G = E E' from counts of differing signs: G = 1 - 2 (differing) / d."""
 
-    def row(word: UInt32[Array, " words"]) -> Integer[Array, " atoms"]:
-        return jnp.sum(jax.lax.population_count(word ^ signs), axis=1, dtype=jnp.int32)
+    atoms, words = signs.shape
+    block = min(WORDS, words)
+    padded = jnp.pad(signs, ((0, 0), (0, -words % block)))  # what is added differs nowhere
+    parts = jnp.moveaxis(padded.reshape(atoms, -1, block), 1, 0)
 
-    return 1 - 2 * jax.lax.map(row, signs).astype(jnp.result_type(float)) / width
+    def add(count: Integer[Array, "atoms atoms"], part: UInt32[Array, "atoms words"]):
+        def row(word: UInt32[Array, " words"]) -> Integer[Array, " atoms"]:
+            return jnp.sum(jax.lax.population_count(word ^ part), axis=1, dtype=jnp.int32)
+
+        return count + jax.lax.map(row, part), None
+
+    differing, _ = jax.lax.scan(add, jnp.zeros((atoms, atoms), dtype=jnp.int32), parts)
+    return 1 - 2 * differing.astype(jnp.result_type(float)) / width
 
 
 # --- Assumption 1: the start ------------------------------------------------------------------------------------------

@@ -89,17 +89,19 @@ def rates(trial: RunningTrial[ThreeSteps]) -> Float[Array, " steps"]:
 # --- the problem that a seed means ------------------------------------------------------------------------------------
 
 
-def setting_of(trial: RunningTrial[ThreeSteps]) -> Setting:
-    """The secret, the embeddings and the start of a trial."""
-    config = trial.config
-    seed, atoms = trial.seed, 2 * config.positions
-    if config.embedding == "orthonormal":
-        gram = jnp.eye(atoms, dtype=jnp.result_type(float))
-    else:
-        signs = simplified.draw_signs(role_key(seed, "embedding"), atoms, config.width)
-        gram = simplified.gram_of(signs, config.width)
+def setting_of(trial: RunningTrial[ThreeSteps], gram: Float[Array, "atoms atoms"] | None = None) -> Setting:
+    """The secret, the embeddings and the start of a trial; `gram` is that of the embeddings, where it is known."""
+    config, seed = trial.config, trial.seed
+    gram = embedded(seed, config.embedding, 2 * config.positions, config.width) if gram is None else gram
     positive = simplified.draw_start(role_key(seed, "start"), config.neurons, config.queries, config.paired)
     return Setting(problem_of(config.task, trial.seed), gram, positive)
+
+
+def embedded(seed, embedding: str, atoms: int, width: int) -> Float[Array, "atoms atoms"]:
+    """The inner products of the embeddings that a seed means."""
+    if embedding == "orthonormal":
+        return jnp.eye(atoms, dtype=jnp.result_type(float))
+    return simplified.gram_of(simplified.draw_signs(role_key(seed, "embedding"), atoms, width), width)
 
 
 def draw_tokens(

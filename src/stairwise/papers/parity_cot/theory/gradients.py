@@ -141,9 +141,10 @@ def attention_gradient_sum_printed(tokens: Shaped[np.ndarray, "samples tokens"],
 
 def _attention_gradient(tokens, kappa, scores, times, sign: int, bits: tuple[int, ...]) -> Scores:
     """`sign` is that of the mean over the keys, which counts where the query's bit is one of `bits`."""
-    samples, length = tokens.shape
-    shares = np.full(samples, 1 / samples) if times is None else times / times.sum()
-    queries = len(kappa)
+    shares = np.full(len(tokens), 1 / len(tokens)) if times is None else times / times.sum()
+    if scores is None:
+        return _uniform_gradient(tokens, kappa, shares, sign, bits)
+    length, queries = tokens.shape[1], len(kappa)
     first = length - 1 - queries
     found = np.zeros((length - 1, 2, queries, 2))
     for q in range(queries):
@@ -151,13 +152,31 @@ def _attention_gradient(tokens, kappa, scores, times, sign: int, bits: tuple[int
         key = np.arange(i + 1)
         seen, bit = tokens[:, : i + 1].astype(np.int64), tokens[:, i].astype(np.int64)
         w = kappa[q, bit[:, None], key, seen]
-        logits = np.zeros_like(w) if scores is None else scores[key, seen, i, bit[:, None]]
+        logits = scores[key, seen, i, bit[:, None]]
         P = np.exp(logits - logits.max(axis=1, keepdims=True))
         P /= P.sum(axis=1, keepdims=True)
         mean = np.where(np.isin(bit, bits)[:, None], np.sum(P * w, axis=1, keepdims=True), 0)
         value = -(1.0 - 2 * tokens[:, i + 1, None]) * P * (w + sign * mean) * shares[:, None]
         atom = ((2 * key + seen) * queries + q) * 2 + bit[:, None]  # of found, flat
         found += np.bincount(atom.ravel(), weights=value.ravel(), minlength=found.size).reshape(found.shape)
+    return found
+
+
+def _uniform_gradient(tokens, kappa, shares, sign: int, bits: tuple[int, ...]) -> Scores:
+    """The same with P = 1/i: w_j is then a function of the bit of j alone, and sums over samples are products."""
+    queries, positions = len(kappa), tokens.shape[1] - 1
+    shown = tokens[:, :-1].astype(np.float64)
+    by_bit = (1 - shown, shown)
+    first = positions - queries
+    seen = np.arange(positions) <= first + np.arange(queries)[:, None]
+    P = shares[:, None] / seen.sum(axis=1)
+    found = np.zeros((positions, 2, queries, 2))
+    for bit in (0, 1):
+        w = np.where(seen[:, None], np.swapaxes(kappa[:, bit], 1, 2), 0.0)  # by query, bit of the key, key
+        value = -(1.0 - 2 * tokens[:, first + 1 :]) * P * by_bit[bit][:, first:]
+        mean = (by_bit[0] @ w[:, 0].T + by_bit[1] @ w[:, 1].T) / seen.sum(axis=1) if bit in bits else 0.0
+        for b, has in enumerate(by_bit):
+            found[:, b, :, bit] = w[:, b].T * (has.T @ value) + sign * seen.T * (has.T @ (value * mean))
     return found
 
 

@@ -18,6 +18,7 @@ from stairwise.papers.parity_cot import certificate, simplified, steps
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.simplified import Coefficients, Tables
 from stairwise.papers.parity_cot.steps import STEPS, Setting
+from stairwise.papers.parity_cot.task import Problem
 from stairwise.train.draws import draws_of
 from stairwise.train.keys import at
 from stairwise.train.loop import RunningTrial
@@ -146,7 +147,8 @@ def trajectory(config: ThreeSteps, seed: int) -> Trajectory:
     """Claims that look at the same run share it."""
     begin, draw = _compiled(structure(config))
     trial = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(seed))
-    setting, weights, rates = begin(trial)
+    sizes = config.embedding, 2 * config.positions, config.width
+    setting, weights, rates = begin(trial, _embedded(seed, *sizes, jax.dtypes.canonicalize_dtype(float)))
     if config.task.bits > FEW:
         batches = [np.asarray(draw(trial, setting, step)) for step in range(STEPS)]
         drawn = [Drawn(tokens, np.ones(len(tokens))) for tokens in batches]
@@ -162,7 +164,12 @@ def all_sequences(setting: Setting) -> Int8[np.ndarray, "sequences tokens"]:
     """Every sequence of a problem, labels included."""
     inputs = setting.problem.absorbs.shape[1]
     bits = (np.arange(2**inputs)[:, None] >> np.arange(inputs) & 1).astype(np.int8)
-    return np.asarray(jax.vmap(setting.problem.tokens)(jnp.asarray(bits)))
+    return np.asarray(_tokens(setting.problem, bits))
+
+
+@jax.jit
+def _tokens(problem: Problem, bits):
+    return jax.vmap(problem.tokens)(bits)
 
 
 def descend(
@@ -207,11 +214,25 @@ def _kept(own, seen, scores) -> Kept:
     return Kept(np.asarray(own), np.asarray(seen), np.asarray(scores))
 
 
+@lru_cache(maxsize=64)
+def _embedded(seed: int, embedding: str, atoms: int, width: int, dtype: np.dtype) -> np.ndarray:
+    """Inner products of the embeddings, in the type that JAX computes with, once for all runs of a seed."""
+    return np.asarray(_gram(jnp.uint32(seed), embedding, atoms, width))
+
+
+# it looks at millions of signs: slow without optimisations, which a claim may have switched off for its other programs
+_gram = jax.jit(
+    steps.embedded,
+    static_argnums=(1, 2, 3),
+    compiler_options={"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False},
+)
+
+
 @lru_cache(maxsize=8)
 def _compiled(config: ThreeSteps):
     @jax.jit
-    def begin(trial: RunningTrial[ThreeSteps]):
-        setting = steps.setting_of(trial)
+    def begin(trial: RunningTrial[ThreeSteps], gram):
+        setting = steps.setting_of(trial, gram)
         return (
             setting,
             simplified.start(setting.positive, config.positions, trial.config.scale),

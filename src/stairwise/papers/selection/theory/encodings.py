@@ -280,11 +280,14 @@ def draw_restricted(seed: int, count: int, length: int, width: int, sparsity: in
 def _draw_one(rng: np.random.Generator, length: int, width: int, threshold: float) -> Float[np.ndarray, "length width"]:
     signs = _signs(rng, length, width)
     limit = min(width * (threshold + 1e-6), width - 0.5)  # never twice the same encoding up to its sign
+    products = signs @ signs.T  # whole numbers, so that it does not matter in which order they are summed
     for _ in range(MOST_ROUNDS):
-        bad = (np.abs(np.tril(signs @ signs.T, -1)) > limit).any(axis=1)
+        bad = (np.abs(np.tril(products, -1)) > limit).any(axis=1)
         if not bad.any():
             return signs.astype(np.float64)
         signs[bad] = _signs(rng, int(bad.sum()), width)
+        products[bad] = signs[bad] @ signs.T
+        products[:, bad] = products[bad].T
     if limit > width - 2:  # two sign vectors differ by 2 at least: only repetitions were rejected
         raise ConfigError(
             f"encoding_width={width} has too few sign vectors for task.length={length} different ones to be drawn;"
