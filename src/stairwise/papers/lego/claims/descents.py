@@ -153,6 +153,13 @@ def stages_of(config: Stages, seed: int) -> tuple[StageEnd, ...]:
     return tuple(done)
 
 
+def every_stage(config: Stages, seed: int):
+    """Algorithm 2 was run to its end: no stage is missing, and each has reached its loss."""
+    done = stages_of(config, seed)
+    yield true("lengths 2, 4, 8, ...", [stage.length for stage in done] == [2 * 2**k for k in range(config.stages)])
+    yield true("every stage reaches its loss", [stage.path.reached for stage in done])
+
+
 def _asked_for(contexts: reduced.Context) -> tuple[tuple[tuple[int, int], ...], float]:
     near, own, target = (np.asarray(part) for part in (contexts.near, contexts.own, contexts.target))
     made = np.argmax(np.einsum("nij,nj->ni", near, own), axis=1)

@@ -13,7 +13,15 @@ import numpy as np
 from stairwise.config import option
 from stairwise.lab.contract.checks import at_least, at_most, equal, measured, note, row, slope, true, vacuous_if
 from stairwise.papers.lego import algorithms, reduced
-from stairwise.papers.lego.claims.descents import Stages, accuracies, network_of, path_of, stages_of, written_out
+from stairwise.papers.lego.claims.descents import (
+    Stages,
+    accuracies,
+    every_stage,
+    network_of,
+    path_of,
+    stages_of,
+    written_out,
+)
 from stairwise.papers.lego.claims.dynamics import CYCLIC_DESCENT, SELF, SELF_TRAINING, labels, many_variables
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import assumption_4_1, assumption_c1, both, transitive_group
@@ -193,6 +201,7 @@ def stage_rows(config: Stages, seed: int, beyond: int) -> list[dict[str, Any]]:
 
 def stages_double(config: Stages, seed: int, beyond: int):
     """Chains of 2L are right; those of `beyond` times L, which is above L*, are not."""
+    yield from every_stage(config, seed)
     for found in stage_rows(config, seed, beyond):
         yield at_least(f"L*/L, L={found['L']}", found["L*/L"], 2.0)
         yield at_most(f"L*/L, L={found['L']}", found["L*/L"], float(beyond))
@@ -238,6 +247,7 @@ LEDGER.family(
     seeds=3,
 )
 def one_more_doubling(config: Stages, seed: int):
+    yield from every_stage(config, seed)
     for stage in stages_of(config, seed):
         here, then = (lengths.every_step(stage.scores, n * stage.length) for n in (1, 2))
         yield at_most(f"largest eps(2L, l), L={stage.length}", then.max(), 4 * here[1])
@@ -275,6 +285,7 @@ def end_of_a_stage(config: Stages, seed: int):
 )
 def concentration_stays_constant(config: Stages, seed: int):
     second = []
+    yield from every_stage(config, seed)
     for stage in stages_of(config, seed):
         eps = lengths.every_step(stage.scores, stage.length)
         second.append(float(eps[1]))
@@ -316,6 +327,7 @@ def concentration_as_printed(config: Stages, seed: int):
     seeds=3,
 )
 def the_longest_chain(config: Stages, seed: int):
+    yield from every_stage(config, seed)
     longest, last = config.variables - 1, stages_of(config, seed)[-1]
     found = accuracies(config, last.scores, longest, longest, seed)["exact match"]
     yield at_least(f"chains right at L={longest}", found, 0.99)
@@ -339,7 +351,7 @@ def recursive_self_training(config: Stages, seed: int):
     done = stages_of(config, seed)
     level = config.vocabulary**-config.exponent
     before = np.zeros(4)
-    yield true("lengths 2, 4, 8, ...", [stage.length for stage in done] == [2 * 2**k for k in range(config.stages)])
+    yield from every_stage(config, seed)
     for stage in done:
         steps = {2} if config.supervised == "second" else set(range(1, stage.length + 1))
         asked = all(length == stage.length and step in steps for length, step in stage.asked)
