@@ -64,6 +64,8 @@ def verdict(claim: dict, paper: manifest.Manifest) -> str:
         return "<br>".join(f"`{status}`" + (f" ({count})" if count > 1 else "") for status, count in known.items())
     if claim["experiment"]:
         return f"judged on runs of `{claim['experiment']}`"
+    if claim["tier"] == "instant":
+        return "`skipped` where its model or data are not there"
     return f"takes longer: `--tier {claim['tier']}`"
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import posixpath
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -33,13 +34,22 @@ def link(reference: str, page: str) -> str:
     """A link from a page to a definition, as HTML; its name alone where its module has no page.
 
     >>> link("stairwise.nn.encodings:one_hot", "claims/selection.md")
-    '<a href="../code/nn.encodings.html#one_hot"><code>one_hot</code></a>'
+    '<a href="../code/nn.encodings.html#one_hot"><code>one&#95;<wbr>hot</code></a>'
     """
     module, _, name = reference.partition(":")
     if module not in shown():
-        return f"<code>{name}</code>"
+        return f"<code>{broken(name)}</code>"
     place = posixpath.relpath(page_of(module).replace(".md", ".html"), posixpath.dirname(page) or ".")
-    return f'<a href="{place}#{name.partition(".")[0]}"><code>{name}</code></a>'
+    return f'<a href="{place}#{name.partition(".")[0]}"><code>{broken(name)}</code></a>'
+
+
+def broken(name: str) -> str:
+    """A name as HTML within Markdown, which may be broken after an underscore or a dot and is never emphasised.
+
+    >>> broken("Model.__call__")
+    'Model.<wbr>&#95;&#95;call&#95;&#95;'
+    """
+    return re.sub(r"(?<=[a-z0-9])(&#95;|\.)(?=[A-Za-z0-9]|&#95;&#95;[a-z])", r"\1<wbr>", name.replace("_", "&#95;"))
 
 
 def parts(text: str) -> Iterator[tuple[str, int, str]]:

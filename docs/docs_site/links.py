@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"(^```.*?^```[^\n]*$|^~~~.*?^~~~[^\n]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FORMULA = re.compile(r"(\$[^$\n]+\$)")
-HTML = re.compile(r"<(?!/?(?:div|span|figure|figcaption|img|br|code|a)\b|https?:|!--)")
+HTML = re.compile(r"<(?!/?(?:div|span|figure|figcaption|img|br|wbr|code|a)\b|https?:|!--)")
 ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 

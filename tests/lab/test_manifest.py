@@ -13,6 +13,8 @@ from stairwise.lab.contract.verdict import STATUSES
 from stairwise.lab.ledger import assumptions, errata
 from stairwise.lab.ledger.checking import case_names
 
+NEED_WEIGHTS = {"fig6", "fig7"}  # of large language models, which tests do not have
+
 
 @pytest.mark.parametrize("id", manifest.built_in())
 def test_the_manifest_of_a_paper_says_what_its_code_says(id):
@@ -29,6 +31,8 @@ def test_expected_statuses_are_of_claims_and_cases_that_there_are(id):
         assert set(statuses) <= set(case_names(claims[claim].cases)), f"{id}/{claim}: manifest --statuses {id}"
         assert set(statuses.values()) <= set(STATUSES)
         assert "fails" not in statuses.values()
+    quick = {claim.id for claim in claims.values() if claim.check and claim.tier == "instant"}
+    assert quick - set(manifest.read(id)["statuses"]) - NEED_WEIGHTS == set(), f"manifest --statuses {id}"
 
 
 def test_every_paper_has_a_manifest():

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from stairwise.lab.contract.manifest import read
 from stairwise.papers.composition.theory import literal
 from stairwise.papers.lego.claims.lengths import GrowingVocabulary
 from stairwise.papers.parity_onestep.theory.census import complete
@@ -79,6 +80,17 @@ def test_the_claims_page_opens_at_its_claim(visit):
     link = visit.page.query_selector(".claim-name a")
     visit.page.goto((visit.site / link.get_attribute("href").partition("#")[0]).as_uri())
     assert visit.page.query_selector_all("section.row")
+
+
+def test_the_claims_page_shows_the_claims_with_the_words_that_are_looked_for(browser, folder):
+    with Visit(browser, folder) as visit:
+        visit.open("selection-claims.html")
+        visit.page.fill("input.find", "theorem 3.5")
+        shown = visit.page.locator("section.row:visible h2").all_inner_texts()
+        assert shown
+        assert all("Theorem 3.5" in text for text in shown)
+        visit.page.fill("input.find", "")
+        assert visit.page.locator("section.row:visible").count() == len(read("selection")["claims"])
 
 
 def test_selection_computes_the_loss_that_python_does(browser, folder):

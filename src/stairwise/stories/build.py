@@ -188,7 +188,8 @@ def claims_page(story: Story, manifest: Manifest) -> str:
 def pill(paper: str, claim: dict[str, Any]) -> str:
     """What the recorded checks of a claim found."""
     found = set(expected(f"{paper}/{claim['id']}").values()) - {"outside"}
-    word = " and ".join(sorted(found)) or ("empirical" if claim["kind"] == "empirical" else f"takes {claim['tier']}")
+    later = "needs a model or data" if claim["tier"] == "instant" else f"takes {claim['tier']}"
+    word = " and ".join(sorted(found)) or ("empirical" if claim["kind"] == "empirical" else later)
     if claim["kind"] in ("refuted", "misprint", "reported"):
         word = claim["kind"]
     return f'<span class="pill {escape(word.split()[0])}">{escape(word)}</span>'
