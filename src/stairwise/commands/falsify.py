@@ -15,8 +15,9 @@ WORDS = {
     "counterexample": "the conclusion is false",
     "none found": "no counterexample found",
     "none in the whole space": "no counterexample in the whole space",
-    "nothing to look at": "no point of the space can be judged",
+    "nothing to look at": "no point was judged",
 }
+LONGER = "  give a point more time with --limit, and the search with --minutes"
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -71,6 +72,8 @@ def show(found: Falsification) -> None:
             console.print(f"  {_measured(each)}\n  {each.command}")
         if each.note:
             console.print(f"  {each.note}")
+        if each.stopped and not each.judged:
+            console.print(LONGER)
         if each.raised:
             console.print(f"  a check raised: {each.raised}")
     if found.counterexample is not None:

@@ -46,7 +46,8 @@ class Comparison:
 class Exponent(Comparison):
     """A fitted exponent with its curve. One that says `against` which size it was fitted is a law (`lab.ledger.laws`).
 
-    `low` and `high` are the ends of its interval; `bound` are the values that the statement allows at the same sizes.
+    `low` and `high` are the ends of its interval, which may miss what is expected by `within`; `bound` are the values
+    that the statement allows at the same sizes.
     """
 
     low: float = math.nan
@@ -57,6 +58,7 @@ class Exponent(Comparison):
     sizes: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
     bound: tuple[float, ...] = ()
+    within: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,7 @@ def slope(
         law,
         against,
         *(tuple(each.tolist()) for each in curve),
+        within=within,
     )
 
 

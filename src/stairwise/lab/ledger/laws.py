@@ -29,8 +29,8 @@ Many theorems are rates: a time of order $T^2/\\varepsilon$, an error of order $
 exponent that is printed beside the one that is measured over a range of sizes.
 
 - **printed** is the exponent of the statement. Beside $\\le$ or $\\ge$ it is one side of a bound, and the true exponent
-  may be smaller or larger. For an exponential law $e^{bn}$ it is $b$. Since sizes are finite, a fit may miss
-  the printed one by 0.1, or by what its check names: 0.25 for the widths of `selection`.
+  may be smaller or larger. For an exponential law $e^{bn}$ it is $b$. Since sizes are finite, the interval
+  of a fit may miss the printed exponent by what stands behind ±: so far the check accepts it, and no further.
 - **measured** is the slope of the least-squares line through the logarithms, with its 95 % interval. Most values that
   a check computes are exact. So the interval is about the fit of a straight line, and a wide one says that the law is
   not a straight line at these sizes.
@@ -60,6 +60,7 @@ def laws_of(claim: Claim) -> list[dict[str, Any]]:
 
 def _law(claim: Claim, found: Exponent) -> dict[str, Any]:
     numbers = {"printed": found.required, "measured": found.measured, "low": found.low, "high": found.high}
+    numbers["within"] = found.within
     curve = {"sizes": found.sizes, "values": found.values, "bound": found.bound}
     return {
         "claim": claim.id,
@@ -117,10 +118,11 @@ CAPTION = "Points are measured, the grey line has the printed exponent, crosses 
 
 def _row(paper: str, law: Law, claim: Mapping[str, Any]) -> Iterator[str]:
     sign = {"equal": "", "at most": "≤ ", "at least": "≥ "}[law["side"]]
-    yield ", ".join(claim["statement"])
+    names = claim["statement"]  # without "Theorem 2" beside "Theorem 2, statistical queries"
+    yield ", ".join(name for name in names if not any(other.startswith(f"{name}, ") for other in names))
     yield law["quantity"].replace("|", r"\|")
     yield f"{law['against']} = {_number(min(law['sizes']))} to {_number(max(law['sizes']))}"
-    yield f"{sign}{_number(law['printed'])}"
+    yield f"{sign}{_number(law['printed'])} ± {_number(law['within'])}"
     yield f"{_number(law['measured'])} ({_number(law['low'])} to {_number(law['high'])})"
     yield " to ".join(f"{_number(slack)}x" for slack in slacks(law)) or "no constant is stated"
     yield f"`{paper}/{law['claim']}`"

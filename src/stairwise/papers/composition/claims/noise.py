@@ -238,7 +238,10 @@ class Rule(Config):
         r"$N \ge 5$"
     ),
     of=(noise.sample_rule, noise.margin_over_noise),
-    hypotheses={"N >= 5": lambda config: config.task.alphabet >= 5},
+    hypotheses={
+        "N >= 5": lambda config: config.task.alphabet >= 5,
+        "32 times kN(L+1)^2 samples": lambda config: config.factor >= 32,
+    },
     seeds=3,
     cases=(Rule(Task(2, 5)), Rule()),
 )

@@ -13,8 +13,9 @@ from stairwise.config import option, require
 from stairwise.lab.contract.checks import at_least, at_most, equal, true
 from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.claims.descents import clip_of, network_of
+from stairwise.papers.lego.claims.dynamics import many_variables, small_branch
 from stairwise.papers.lego.claims.ledger import LEDGER
-from stairwise.papers.lego.claims.sizes import assumption_c1
+from stairwise.papers.lego.claims.sizes import assumption_c1, both
 from stairwise.papers.lego.config.dynamics import Constants, Reduced
 from stairwise.papers.lego.theory import lengths, literal, pushes, readings
 from stairwise.train import keys
@@ -178,7 +179,7 @@ LEDGER.family(
     },
     form="bound",
     of=(pushes.split, pushes.features),
-    hypotheses=assumption_c1,
+    hypotheses=both(assumption_c1, many_variables, small_branch),
     cases=(Longer(), Longer(length=16, scores=(3.54, -0.014, 3.15, -0.017))),
     seeds=3,
 )
