@@ -121,7 +121,7 @@ def test_a_frame_of_the_microscope_has_an_address(visit):
     other = page.evaluate("[...document.querySelectorAll('#trial option')].at(-1).value")
     page.select_option("#trial", other)
     visit.until(f"location.hash === '#trial={other.rpartition('/')[2]}'")
-    assert page.inner_text(".player output") == "end"
+    visit.until("document.querySelector('.player output').textContent === 'end'")  # the trial has yet to be read
     visit.open(f"microscope/tiny/walk.html{address}")
     assert page.inner_text(".player output") == "start"
     assert page.input_value("#trial") == trial
