@@ -32,7 +32,8 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--arrays",
         default="first",
-        help="trials whose large arrays are kept: first (seed of every arm; small arrays of all), all or none",
+        help="large arrays that are kept: of the first seed of every arm (first), all, small ones only (small), none,"
+        " or NAME,... of every trial (default: first)",
     )
     command.add_argument(
         "--seconds", type=float, default=60.0, help="with check: give up a trial after this many seconds (default: 60)"
@@ -62,8 +63,6 @@ def act(options, fields) -> int:
         return check(options)
     if options.target is None:
         raise ConfigError("target must name an experiment: stairwise record add PAPER/EXPERIMENT")
-    if options.arrays not in published.ARRAYS:
-        raise ConfigError(f"arrays={options.arrays} must be one of {', '.join(published.ARRAYS)}")
     to = None if options.to is None else Path(options.to)
     chosen = {"seeds": options.seeds, "changes": fields, "note": options.note, "arrays": options.arrays, "to": to}
     path = published.add(options.target, options.preset, store=opened(options.store), **chosen)

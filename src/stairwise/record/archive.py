@@ -30,6 +30,7 @@ ABOUT = b"stairwise record"
 TEXTS = ("stage", "name")  # columns
 LARGEST_HALF = 65504.0
 SMALL = 256  # numbers of an array that is kept of every trial, and exactly: claims read it
+MODES = ("first", "all", "small", "none")  # of which trials large arrays are kept
 PLAIN, PACKED = ".safetensors", ".safetensors.gz"
 OUR_CODE = "source_hash"  # under which a stored trial says which code made it; published ones are nobody's leftovers
 
@@ -53,7 +54,9 @@ class Run:
 
 
 def encode(run: Mapping[str, Any], records: Sequence[StoredTrial], *, arrays: str = "first") -> tuple[bytes, bytes]:
-    """The two files. `arrays` says whose large arrays are kept: those of the first seed of every arm, all, or none."""
+    """The two files; `arrays` says which large arrays are kept: of the first seed of every arm, all, small ones only,
+    none at all, or those of some names (with commas between them) of every trial.
+    """
     import pyarrow
     import pyarrow.parquet
 
@@ -92,26 +95,21 @@ def _digest(table: Any) -> str:
 
 
 def _kept(records: Sequence[StoredTrial], arrays: str) -> dict[str, np.ndarray]:
-    """Small arrays of every trial as they are, and large ones of the chosen trials in half precision."""
-    whole = {record.digest for record in _chosen(records, arrays)}
+    """Small arrays of every trial as they are, and the chosen large ones in half precision."""
+    first: dict[str, str] = {}
+    for record in sorted(records, key=lambda record: record.seed):
+        first.setdefault(record.arm, record.digest)
+    named = () if arrays in MODES else arrays.split(",")
     kept = {}
     for record in records if arrays != "none" else ():
+        whole = arrays == "all" or (arrays == "first" and record.digest in first.values())
         for name in record.arrays():
             array = record.array(name)
             if array.size <= SMALL:
                 kept[f"{record.digest}/{name}"] = array
-            elif record.digest in whole:
+            elif whole or name in named:
                 kept[f"{record.digest}/{name}"] = _half(array)
     return kept
-
-
-def _chosen(records: Sequence[StoredTrial], arrays: str) -> list[StoredTrial]:
-    if arrays != "first":
-        return list(records) if arrays == "all" else []
-    first: dict[str, StoredTrial] = {}
-    for record in sorted(records, key=lambda record: record.seed):
-        first.setdefault(record.arm, record)
-    return list(first.values())
 
 
 def _half(array: np.ndarray) -> np.ndarray:

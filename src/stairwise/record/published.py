@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stairwise.config import ConfigError, short
+from stairwise.config import ConfigError, as_flags, short
 from stairwise.lab import registry
 from stairwise.lab.api import Result, seed_list
 from stairwise.lab.run.execute import cache_folder
@@ -26,8 +26,7 @@ from stairwise.record import archive
 
 NAME = re.compile(r"\w+(/[\w+-][\w.+-]*)?")
 MEASUREMENTS = Path(__file__).parent / "measurements"
-ARRAYS = ("first", "all", "none")  # of which trials arrays are published
-MOST_METRICS, MOST_ARRAYS = 8_000_000, 6_000_000  # bytes of all files
+MOST_METRICS, MOST_ARRAYS = 11_000_000, 8_000_000  # bytes of all files
 
 
 def files(name: str | None = None) -> list[Path]:
@@ -63,15 +62,19 @@ def add(
     there = {int(number): path for path in folder.glob(f"{preset}-*.parquet")
              if (number := path.stem.removeprefix(f"{preset}-")).isdecimal()}  # fmt: skip
     path = folder / f"{preset}-{1 + max(there, default=0)}.parquet"
-    flags = "".join(f" --{name} {value}" for name, value in (changes or {}).items())
     told = {
         "experiment": experiment.name,
         "preset": preset,
         "written": datetime.now(UTC).date().isoformat(),
-        "command": f"stairwise run {experiment.name} --preset {preset}{flags}",
+        "command": f"stairwise run {experiment.name} --preset {preset}{as_flags(changes or {})}",
         "note": note,
     }
-    measured, kept = archive.encode(told, [opened.read(trial) for trial in trials], arrays=arrays)
+    records = [opened.read(trial) for trial in trials]
+    known = {name for record in records for name in record.arrays()}
+    if arrays not in archive.MODES and (unknown := [name for name in arrays.split(",") if name not in known]):
+        modes, names = ", ".join(archive.MODES), ", ".join(sorted(known)) or "it has none"
+        raise ConfigError(f"arrays={short(unknown[0])} must be one of {modes}, or names of arrays ({names})")
+    measured, kept = archive.encode(told, records, arrays=arrays)
     for old in there.values():
         if archive.same(old, [trial.digest for trial in trials], note, measured, kept):
             return old

@@ -52,9 +52,14 @@ def empty_figure(**options: Any) -> Any:
 
 
 def titled(figure: Any, title: str, sizes: str) -> None:
-    """What is plotted above the figure; sizes, seeds and budgets below it, small."""
+    """What is plotted above the figure; sizes, seeds and budgets below it, small, where a legend may be already."""
     figure.suptitle(title, fontsize=8)
-    figure.supxlabel(sizes, fontsize=6, color="0.35")
+    below = [legend for legend in figure.legends if getattr(legend, "_outside_loc", None) == "lower"]
+    if below:  # Matplotlib would draw the two over each other
+        below[0].set_title(sizes, prop={"size": 6})
+        below[0].get_title().set_color("0.35")
+    else:
+        figure.supxlabel(sizes, fontsize=6, color="0.35")
 
 
 @contextmanager

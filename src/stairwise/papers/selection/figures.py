@@ -188,8 +188,8 @@ def fcn_risks(records: Sequence[Any]):
             )
     axes.set(xscale="log", yscale="log", xlabel="first-layer width m", ylabel="risk E||target - f||^2 (not halved)")
     axes.set_xlim(0.9, 1.15 * widest)
-    axes.set_title(f"T={T}, q={q}, d={d}; every trained net is a point")
-    axes.legend(loc="lower left")
+    axes.legend(loc="lower left", fontsize=6)
+    titled(figure, "Trained nets against the infimum of their width", f"T={T}, q={q}, d={d}; a point is a trained net")
     return figure
 
 
@@ -214,7 +214,11 @@ def switches(records: Sequence[Any]):
             panel.set_xscale("log")
     axes[0].set_yticks(range(len(arms)), list(arms))
     axes[0].set_xlabel("loss (1/2 convention)")
-    figure.suptitle(f"Trained at {title(config)}, {config.steps} steps; a dot is a seed", fontsize=7)
+    titled(
+        figure,
+        "Losses and cosine under every switch, with stochastic and fixed encodings",
+        f"trained at {title(config)}, {config.steps} steps; a dot is a seed",
+    )
     return figure
 
 
@@ -240,4 +244,6 @@ def population_dynamics(records: Sequence[Any]):
         title="dotted: limit in closed form",
     )
     right.legend(loc="lower left", bbox_to_anchor=(0, 0.07))
+    lengths = ", ".join(str(record.config.task.length) for record in records)
+    titled(figure, "Exact gradient flow: loss against its law, and against that at longer inputs", f"T = {lengths}")
     return figure

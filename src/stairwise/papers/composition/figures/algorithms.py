@@ -38,7 +38,14 @@ def any_blocks(records: Sequence[Any]):
         axes.axis("off")
     for axes, chosen in zip(panels.flat, groups.values(), strict=False):
         _losses(axes, chosen)
-        axes.set_title(_sizes(chosen))
+        axes.set_title(f"{size(chosen[0].config)}, M={chosen[0].config.samples:,}")
+    right = sum(all(after_steps(record, f"loss {hops(layer.hops)}")[-1] < 1e-3 for layer in record.config.task.plan)
+                for record in records)  # fmt: skip
+    titled(
+        figure,
+        f"Algorithm 1 where k is no power of two: {right} of {len(records)} runs end with no loss at any head",
+        f"{len({record.seed for record in records})} seeds (all shown), path: {records[0].config.path}",
+    )
     return figure
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, DASHES, all_seeds, colour, count_axis, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, DASHES, all_seeds, colour, count_axis, grouped, subplots, titled
 from stairwise.measure.complexity import kaplan_meier, log_rank
 from stairwise.papers.composition.figures.after_steps import LEARNT, arms_of, hits, hops, size, takeoffs
 
@@ -108,7 +108,11 @@ def pools(records: Sequence[Any]):
         row[0].set(ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.16))
     panels[0].legend(loc="lower right", bbox_to_anchor=(1, 0.2))
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot", fontsize=7)
+    titled(
+        figure,
+        f"Accuracy from few examples repeated, and from many: {hops(config.hops[-1])} and fewer",
+        f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot",
+    )
     return figure
 
 
@@ -131,12 +135,17 @@ def takeoff(records: Sequence[Any]):
         xscale="log", xlabel="labels in the pool", ylabel=f"share of runs at {LEARNT:g} or above", ylim=(-0.03, 1.03)
     )
     right.set(xscale="log", yscale="log", xlabel="$N(N-1)^{2k-1}$", ylabel="smallest pool that suffices")
-    left.legend(fontsize=6)
+    figure.legend(*left.get_legend_handles_labels(), fontsize=6, loc="outside right center")
     left.set_title("runs that learn k hops alone")
     right.set_title("smallest pool for half of the runs")
     right.plot([], [], color="grey", marker="o", markersize=3, linestyle="", fillstyle="none", label="no pool sufficed")
     right.legend(fontsize=6, loc="lower right", handles=right.get_legend_handles_labels()[0][-2:])
     seeds = len({record.seed for record in records})
     model = records[0].config.model
-    figure.suptitle(f"{model.layers} layers of width {model.width}; {seeds} seeds per point", fontsize=7)
+    found = sum(bool(np.isfinite(each.pool)) for each in sizes)
+    titled(
+        figure,
+        f"{found} of {len(sizes)} sizes are learnt alone from some pool of labels",
+        f"{model.layers} layers of width {model.width}; {seeds} seeds per point",
+    )
     return figure

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.composition.figures.after_steps import hops, size
 
 FLOOR = 1e-4  # a share of wrong tokens below this is drawn here
@@ -21,13 +21,18 @@ def thresholds(records: Sequence[Any]):
     for number, (label, chosen) in enumerate(groups.items()):
         _wrong(left, chosen, "wrong", label, number)
         _needed(right, chosen, "wrong", label, number)
-    left.set(xlabel="samples M", ylabel="wrong attention, worst layer", title="every seed a line (bottom: none wrong)")
+    left.set(xlabel="samples M", ylabel="wrong attention, worst layer", title="by samples")
     units = np.array([record.config.unit for record in records])
     line = np.array([0.8 * units.min(), 1.2 * units.max()])
     right.plot(line, 32 * line, ":", color="grey", linewidth=1, label="32 kN(L+1)²")
     right.set(xscale="log", yscale="log", xlabel="kN(L+1)²", ylabel="M*: first look without error")
-    right.set_title("open: not reached")
+    right.set_title("by size")
     right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
+    titled(
+        figure,
+        "Samples until no token attends to a wrong key",
+        f"{_seeds(records)}; left: bottom row: none wrong; right: open: not reached",
+    )
     return figure
 
 
@@ -40,7 +45,8 @@ def sharing(records: Sequence[Any]):
     _wrong(left, largest, f"wrong layer {last}", "each position by itself", 0)
     _wrong(left, largest, f"wrong layer {last} shared", "shared by all positions", 1)
     left.set(xlabel="samples M", ylabel=f"wrong attention, layer {last}", title=size(largest[0].config))
-    left.legend(loc="upper right")
+    left.legend(loc="lower left", fontsize=6)
+    every: list[float] = []
     for number, (label, chosen) in enumerate(groups.items()):
         places, ratios = [], []
         for layer in range(2, chosen[0].config.task.layers + 1):
@@ -49,16 +55,26 @@ def sharing(records: Sequence[Any]):
                 if alone and together:
                     places.append(layer + 0.06 * number)
                     ratios.append(alone / together)
+        every += ratios
         right.plot(places, ratios, "o", color=colour(number), alpha=0.6, markersize=4, label=label)
         right.axhline(chosen[0].config.task.blocks, color=colour(number), linestyle=":", linewidth=0.8)
-    right.set(
-        yscale="log", xlabel="layer", ylabel="M* alone / M* shared", title="dotted: k, what k times less noise gives"
-    )
+    right.set(yscale="log", xlabel="layer", ylabel="M* alone / M* shared", title="all sizes")
     right.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
     right.minorticks_off()
     right.set_xticks(range(2, max(r.config.task.layers for r in records) + 1))
     right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
+    less = f"needs {np.median(every):.2g} times fewer samples (median)" if every else "by size"
+    titled(
+        figure,
+        f"Averaging over positions {less}",
+        f"{_seeds(records)}; M*: first look without error; dotted: k, what k times less noise gives",
+    )
     return figure
+
+
+def _seeds(records: Sequence[Any]) -> str:
+    seeds = len({record.seed for record in records})
+    return f"{seeds} seed{'s' if seeds != 1 else ''}, all shown"
 
 
 def _wrong(axes: Any, records: Sequence[Any], name: str, label: str, number: int) -> None:
@@ -130,8 +146,12 @@ def values(records: Sequence[Any]):
             scales, [np.mean(row) for row in rows], "-" if number == 0 else "--", color=colour(number), label=label
         )
     axes.set(xlabel="c of V = cI + Gaussian(1/kN)", ylabel="share after the first step", ylim=(-0.03, 1.05))
-    axes.set_title(f"{size(config)}, M={config.samples:,}; a dot is a seed, lines are means")
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.2), fontsize=6)
+    titled(
+        figure,
+        "Tokens on the right key after one step, by how near V is to the identity",
+        f"{size(config)}, M={config.samples:,}; a dot is a seed, lines are means",
+    )
     return figure
 
 
@@ -151,8 +171,12 @@ def trained_values(records: Sequence[Any]):
     axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
     axes.set_xticks(range(len(rates)), ["frozen" if rate == 0 else f"{rate:g}" for rate in rates])
     axes.set(xlabel="learning rate of V over that of $W_{KQ}$", ylabel="held-out accuracy at the end", ylim=(0, 1.05))
-    axes.set_title(f"{size(config)}, V starts at the identity; a dot is a seed")
-    axes.legend(loc="lower left")
+    axes.legend(loc="upper right")
+    titled(
+        figure,
+        "Accuracy when values are trained along with keys",
+        f"{size(config)}, V starts at the identity; a dot is a seed; dotted: chance",
+    )
     return figure
 
 
@@ -172,8 +196,12 @@ def sparse(records: Sequence[Any]):
     config = records[0].config
     axes.set(xlabel="layer", ylabel="tokens that attend to the right key", ylim=(0, 1.05))
     axes.set_xticks(layers)
-    axes.set_title(f"{size(config)}, M={config.samples:,}, one step a layer; a dot is a seed")
-    axes.legend(loc="best")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
+    titled(
+        figure,
+        "Tokens on the right key after one step per layer, by code",
+        f"{size(config)}, M={config.samples:,}; a dot is a seed; m: permutations that move",
+    )
     return figure
 
 
@@ -182,7 +210,7 @@ def sparse(records: Sequence[Any]):
 
 def hardness(records: Sequence[Any]):
     """Variance over pi of a gradient coordinate over its query's norm: the largest and the mean, against the bound."""
-    figure, axes = subplots(figsize=(1.3 * COLUMN, 2.8))
+    figure, axes = subplots(figsize=(1.3 * COLUMN, 3.2))
     bound = {record.config.hops: record.final("eigenvalue") for record in records}
     axes.plot(sorted(bound), [bound[k] for k in sorted(bound)], "k-", label="bound $1/(N(N-1)^{2k-1})$")
     for number, (network, chosen) in enumerate(grouped(records, lambda record: record.config.network).items()):
@@ -196,6 +224,11 @@ def hardness(records: Sequence[Any]):
     config = records[0].config
     axes.set(yscale="log", xlabel="composed blocks k", ylabel="variance over hidden permutations / norm²")
     axes.set_xticks(sorted(bound))
-    axes.set_title(f"random networks, N={config.alphabet}, exact enumeration; a dot is a seed")
+    largest = max(record.final("largest ratio") / bound[record.config.hops] for record in records)
     axes.legend(loc="lower left", fontsize=6)
+    titled(
+        figure,
+        f"Gradients vary with the hidden permutations by {largest:.2g} of the bound at most",
+        f"random networks, N={config.alphabet}, exact enumeration; a dot is a seed",
+    )
     return figure

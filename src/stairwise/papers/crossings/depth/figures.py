@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots, titled
 from stairwise.papers.crossings.depth.runs import COSTS, chosen, curve, hits, names, sizes
 from stairwise.papers.parity_cot.figures.run_dots import median_line, run_dots, triangle_key
 
@@ -29,7 +29,11 @@ def curves(records: Sequence[Any]):
     for axes, cost in zip(panels[-1], COSTS, strict=True):
         axes.set_xlabel(WORDS[cost])
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    figure.suptitle(f"{setting(records)}; a line a run, to its success or the end of its budget", fontsize=7)
+    titled(
+        figure,
+        "Accuracy against what training has cost, by hops",
+        f"{setting(records)}; a line a run, to its success or the end of its budget; dotted: chance",
+    )
     return figure
 
 
@@ -49,7 +53,7 @@ def costs(records: Sequence[Any]):
         axes.set_xticks(range(len(blocks)), [str(k) for k in blocks])
         axes.set(yscale="log", xlabel="hops k", ylabel=f"{cost} until right")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    figure.suptitle(setting(records), fontsize=7)
+    titled(figure, "What success costs: labels and floating-point operations, by hops", setting(records))
     return figure
 
 

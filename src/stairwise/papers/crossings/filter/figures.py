@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.papers.crossings.filter.config import kept_share, right_share
 from stairwise.papers.crossings.filter.runs import before, chosen, levels
 
@@ -40,7 +40,11 @@ def noise(records: Sequence[Any]):
         axes.legend(fontsize=6)
     task, seeds = config.base.task, len({record.seed for record in records})
     text = f"{task.action}, |X|={task.variables}, trained at L={task.length}, then at {config.length} on own labels"
-    figure.suptitle(f"{text}; {seeds} seeds: thin lines; median: thick", fontsize=7)
+    titled(
+        figure,
+        "What a filter keeps of own chains, and what it is worth after self-training",
+        f"{text}; {seeds} seeds: thin lines; median: thick",
+    )
     return figure
 
 

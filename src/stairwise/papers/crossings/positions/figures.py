@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.crossings.positions.config import kind
 
 
@@ -28,5 +28,9 @@ def lengths(records: Sequence[Any]):
     panels[0][0].invert_yaxis()
     seeds = len({record.seed for record in records})
     text = f"{config.task.action}, |X|={config.task.variables}, width {config.model.width}, {config.steps:,} steps"
-    figure.suptitle(f"{text} of {config.batch}; {seeds} seeds: dots; median: bar", fontsize=7)
+    titled(
+        figure,
+        "Sentences with every value right at longer lengths, by how places are told",
+        f"{text} of {config.batch}; {seeds} seeds: dots; median: bar",
+    )
     return figure

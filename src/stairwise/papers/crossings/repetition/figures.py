@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.repetition.config import TASKS
 from stairwise.papers.crossings.repetition.runs import FRESH, by_pool, distinct, median, of_task
@@ -40,7 +40,11 @@ def both_axes(records: Sequence[Any]):
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(pools) + 1)
     seeds, shape = len({record.seed for record in records}), config.model
     text = f"{shape.layers} layers of width {shape.width}, batch {config.batch}, Adam {config.learning_rate:g}"
-    figure.suptitle(f"{text}; {seeds} seeds; bar: median; dotted: nothing seen twice", fontsize=7)
+    titled(
+        figure,
+        "Steps until learnt against different examples seen, from pools and from fresh examples",
+        f"{text}; {seeds} seeds; bar: median; dotted: nothing seen twice",
+    )
     return figure
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.retrieval.config import KINDS
@@ -44,5 +44,9 @@ def by_name_and_place(records: Sequence[Any]):
     handles, labels = samples.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"running parity of L bits among 2L clauses; {seeds} seeds; lines: medians", fontsize=7)
+    titled(
+        figure,
+        "Bits found by name or by place: samples, twice the length, entropy",
+        f"running parity of L bits among 2L clauses; {seeds} seeds; lines: medians",
+    )
     return figure

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLOURS, COLUMN, all_seeds, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, all_seeds, subplots, titled
 from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.sparsity.config import TASKS
 from stairwise.papers.crossings.sparsity.runs import halves, sign_test
@@ -36,7 +36,11 @@ def traces(records: Sequence[Any]):
     handles, names = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2)
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"{seeds} seeds: thin lines; median: thick; band: quartiles", fontsize=7)
+    titled(
+        figure,
+        "Accuracy and attention entropy over training, by task",
+        f"{seeds} seeds: thin lines; median: thick; band: quartiles",
+    )
     return figure
 
 
@@ -64,4 +68,10 @@ def order(records: Sequence[Any]):
     plain_log(axes.xaxis)
     plain_log(axes.yaxis)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=6)
+    seeds = len({record.seed for record in records})
+    titled(
+        figure,
+        "Does attention sharpen before answers are right?",
+        f"{seeds} seeds per task; above the line entropy moves first; p: sign test",
+    )
     return figure

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stairwise.lab.contract.plots import COLUMN, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.papers.crossings.drawing import plain_log
 from stairwise.papers.crossings.hits import hits
 from stairwise.papers.crossings.supervisions.config import SUPERVISIONS
@@ -11,6 +11,7 @@ from stairwise.papers.crossings.supervisions.runs import by_size
 from stairwise.papers.parity_cot.figures.run_dots import median_line, model_text, run_dots, triangle_key
 from stairwise.papers.parity_cot.runs import grouped, where
 
+ACROSS = 3  # panels in a row
 NAMES = {
     "none": "the answer alone",
     "chain": "chain of partial sums",
@@ -35,14 +36,21 @@ def against_size(records: Sequence[Any]):
     finish(axes, records)
     tried = ", ".join(f"{rate:g}" for rate in rates_of(records))
     chosen = f"rate {tried}" if len(rates_of(records)) == 1 else f"each k at the best rate of {tried}"
-    figure.suptitle(f"{setting(records)}; lines: medians; {chosen}", fontsize=7)
+    titled(figure, "Samples until a parity is learnt, by supervision", f"{setting(records)}; lines: medians; {chosen}")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
 def rates(records: Sequence[Any]):
     """One panel a supervision: every rate, every run."""
-    figure, panels = subplots(1, len(SUPERVISIONS), figsize=(2.4 * COLUMN, 2.9), sharey=True)
+    across = min(ACROSS, len(SUPERVISIONS))
+    down = -(-len(SUPERVISIONS) // across)
+    figure, grid = subplots(
+        down, across, figsize=(2.2 * COLUMN, 2.2 * down + 0.5), sharex=True, sharey=True, squeeze=False
+    )
+    panels = grid.flat[: len(SUPERVISIONS)]
+    for axes in grid.flat[len(SUPERVISIONS) :]:
+        axes.axis("off")
     for axes, supervision in zip(panels, SUPERVISIONS, strict=True):
         for number, rate in enumerate(rates_of(records)):
             own = where(records, lambda c, s=supervision, r=rate: c.supervision == s and c.learning_rate == r)
@@ -56,9 +64,8 @@ def rates(records: Sequence[Any]):
                     f"rate {rate:g}" if place == 0 else None,
                 )
         finish(axes, records)
-        axes.set_title(NAMES[supervision], fontsize=6)
-    for axes in panels[1:]:
-        axes.set_ylabel("")
+        axes.set_title(NAMES[supervision])
+        axes.label_outer()
     from matplotlib.lines import Line2D
 
     triangle_key(panels[0])
@@ -67,7 +74,11 @@ def rates(records: Sequence[Any]):
         for number, rate in enumerate(rates_of(records))
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    figure.suptitle(f"{setting(records)}; hollow: budget spent, not learnt", fontsize=7)
+    titled(
+        figure,
+        "Samples until a parity is learnt, by supervision and rate",
+        f"{setting(records)}; hollow: budget spent, not learnt",
+    )
     return figure
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLOURS, COLUMN, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, subplots, titled
 from stairwise.measure.fits import fit
 from stairwise.papers.crossings.variance.config import CLASSES, NETWORKS
 from stairwise.papers.crossings.variance.runs import observed, of, slopes
@@ -40,7 +40,9 @@ def against_dimensions(records: Sequence[Any]):
         axes.legend(loc="lower left", fontsize=6)
     panels[0].set_ylabel("variance over targets, share of the query")
     seeds = len({record.seed for record in records})
-    figure.suptitle(
-        f"width {records[0].config.width}; {seeds} random networks each; all targets enumerated", fontsize=7
+    titled(
+        figure,
+        "Gradient variance of two classes against their statistical dimension",
+        f"width {records[0].config.width}; {seeds} random networks each; all targets enumerated",
     )
     return figure

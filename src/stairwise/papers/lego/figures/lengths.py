@@ -47,16 +47,18 @@ def two_actions(records: Sequence[Any]):
 
 def controls(records: Sequence[Any]):
     """One curve an action, and the spread over seeds at the longest length."""
-    return _one_panel(records, lambda record: record.config.task.action)
+    return _one_panel(records, lambda record: record.config.task.action, "How far each action extrapolates")
 
 
 def positions(records: Sequence[Any]):
     """One curve a positional encoding."""
     words = {"none": "none (NoPE)", "learned": "learned", "rotary": "rotary", "randomised": "learned, randomised"}
-    return _one_panel(records, lambda record: words[record.config.model.positions])
+    return _one_panel(
+        records, lambda record: words[record.config.model.positions], "How far each kind of positions extrapolates"
+    )
 
 
-def _one_panel(records: Sequence[Any], by: Any):
+def _one_panel(records: Sequence[Any], by: Any, title: str):
     config = records[0].config
     figure, axes = subplots(figsize=(1.35 * COLUMN, 2.7))
     for number, (label, runs) in enumerate(grouped(records, by).items()):
@@ -64,9 +66,9 @@ def _one_panel(records: Sequence[Any], by: Any):
     length_axis(axes, config.test_lengths, config.task.length)
     axes.set_ylabel("all values right (greedy roll-out)")
     actions = dict.fromkeys(record.config.task.action for record in records)
-    axes.set_title(next(iter(actions)) if len(actions) == 1 else "")
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.suptitle(f"{sizes(config)}; {protocol(config)}\n{seeds_note(records)}", fontsize=7)
+    shown = f"{title}, {next(iter(actions))}" if len(actions) == 1 else title
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
+    titled(figure, shown, f"{sizes(config)}; {protocol(config)}\n{seeds_note(records)}")
     return figure
 
 
@@ -87,7 +89,8 @@ def stages(records: Sequence[Any]):
     left.set_xticks(base.test_lengths, [str(length) for length in base.test_lengths])
     left.minorticks_off()
     left.legend(loc="lower left")
-    left.set_title(f"{base.task.action}; {protocol(base)}", fontsize=7)
+    left.set_title("exact match by length")
+    right.set_title("own labels")
     for number, name in enumerate(("exact", "step")):
         runs = [curve_of_labels(record, config.lengths, name) for record in records]
         all_seeds(right, runs, {"exact": "whole sentences", "step": "single values"}[name], colour(number))
@@ -97,7 +100,11 @@ def stages(records: Sequence[Any]):
     right.set_xticks(config.lengths, [str(length) for length in config.lengths])
     right.minorticks_off()
     right.legend(loc="lower left")
-    figure.suptitle(f"{sizes(base)}; {seeds_note(records)}", fontsize=7)
+    titled(
+        figure,
+        f"Self-training on {base.task.action}: what is right after every stage",
+        f"{sizes(base)}; {protocol(base)}; {seeds_note(records)}",
+    )
     return figure
 
 

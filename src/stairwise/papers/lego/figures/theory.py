@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, DASHES, all_seeds, colour, count_axis, grouped, subplots
+from stairwise.lab.contract.plots import (
+    COLUMN,
+    DASHES,
+    all_seeds,
+    colour,
+    count_axis,
+    grouped,
+    seeds_note,
+    subplots,
+    titled,
+)
 from stairwise.papers.lego.model import feature_ratio
 from stairwise.papers.lego.theory import lengths
 
@@ -54,7 +64,8 @@ def features(records: Sequence[Any]):
     ends = np.array(sorted({ratio_of(record) for record in records}))
     last.plot(ends, ends, ":", color="black", linewidth=0.8)
     last.set(xlabel="C of Theorem C.1", ylabel="V(g)/V(y)", title="ratio (bars: all seeds)")
-    last.legend(fontsize=6)
+    last.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    titled(figure, "What the FFN learns on one-step chains, and its ratio against Theorem C.1", seeds_note(records))
     return figure
 
 
@@ -78,6 +89,8 @@ def starts(records: Sequence[Any]):
             panel.set(xscale="log", xlabel=r"initial scale $\sigma_0$", title=title)
     panels[1].set_yscale("log")
     figure.legend(*panels[0].get_legend_handles_labels(), fontsize=6, loc="outside lower center", ncols=4)
+    seeds = len({record.seed for record in records})
+    titled(figure, "How small the start must be for one neuron per pair", f"{seeds} seeds: dots; lines: medians")
     return figure
 
 
@@ -101,7 +114,7 @@ def match_curves(panel: Any, groups: dict[str, list[Any]]) -> None:
 def dynamics(records: Sequence[Any]):
     """a and c, eps(2,2), and how long a chain comes out right."""
     groups = by_action(records)
-    figure, (left, middle, right) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.9))
+    figure, (left, middle, right) = subplots(1, 3, figsize=(2.2 * COLUMN, 3.0))
     for number, (action, some) in enumerate(groups.items()):
         first = some[0]  # the descent is exact: seeds differ in the roll-outs only
         left.plot(*first.series("a"), color=colour(number), label=action)
@@ -112,7 +125,13 @@ def dynamics(records: Sequence[Any]):
     left.legend(fontsize=6)
     match_curves(right, groups)
     right.set_title("roll-out; dotted: L*")
+    titled(figure, "Attention on chains of two, and how long a chain comes out right", _settings(records))
     return figure
+
+
+def _settings(records: Sequence[Any]) -> str:
+    config, seeds = records[0].config, len({record.seed for record in records})
+    return f"{config.steps:,} steps, |X| = {config.variables}; {seeds} seeds"
 
 
 def limits(records: Sequence[Any]):
@@ -120,7 +139,7 @@ def limits(records: Sequence[Any]):
     groups = by_action(records)
     figure, (left, right) = subplots(1, 2, figsize=(2.1 * COLUMN, 2.8))
     match_curves(left, groups)
-    left.set_title(f"{records[0].config.steps} steps, |X| = {records[0].config.variables}")
+    left.set_title("roll-out; dotted: L*")
     places = grouped(groups, lambda action: _fiber_and_length(groups[action][0]))
     leftmost = min(fiber for fiber, _ in places)
     for number, place in enumerate(sorted(places, key=lambda place: place[1])):
@@ -134,6 +153,7 @@ def limits(records: Sequence[Any]):
         right.annotate(words, place, (gap, 0), textcoords="offset points", fontsize=6, ha=side, va="center")
     right.set(xscale="log", yscale="log", xlabel="fiber size |G|/|Y|", ylabel="L*", title="square: not solvable")
     right.margins(x=0.6, y=0.2)
+    titled(figure, "Which property of an action limits length: L* against its fiber", _settings(records))
     return figure
 
 
@@ -160,6 +180,13 @@ def window(records: Sequence[Any]):
     right.set(xlabel="C_B", ylabel="|gap|", title="gap between the two targets")
     left.legend(fontsize=6)
     right.legend(fontsize=6)
+    inside = [float(low) <= record.final("eps") <= float(high) for record in records
+              for low, high in [lengths.window(record.config.network.clip_factor)]]  # fmt: skip
+    titled(
+        figure,
+        f"Where a symmetric stage stops: inside the window in {sum(inside)} of {len(inside)} runs",
+        f"{len({record.seed for record in records})} seeds",
+    )
     return figure
 
 
@@ -193,6 +220,7 @@ def stages(records: Sequence[Any]):
         right.set(xlabel="l/L", ylabel="eps(L,l)", title="attention that misses, every step")
         left.legend(fontsize=6)
         right.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    titled(figure, "Algorithm 2, stage by stage: which lengths are solved", seeds_note(records))
     return figure
 
 
@@ -219,4 +247,10 @@ def algorithm1(records: Sequence[Any]):
         right.set(title="roll-out", xlabel="length L of the chain", ylabel="exact match", ylim=(-0.03, 1.05))
         for panel in (left, middle, right):
             panel.legend(fontsize=6)
+    least = min(float(record.array("two steps/value match").min()) for record in records)
+    titled(
+        figure,
+        f"Algorithm 1 end to end: exact match of {least:.2g} or more at every length in all {len(records)} runs",
+        seeds_note(records),
+    )
     return figure

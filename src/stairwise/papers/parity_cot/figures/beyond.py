@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.measure.complexity import kaplan_meier
 from stairwise.papers.parity_cot.figures.run_dots import (
     COT,
@@ -38,7 +38,13 @@ def steps(records: Sequence[Any]):
         yscale="log",
         xlabel="secret bits that a step adds, g",
         ylabel="samples until all is right",
-        title=f"k={records[0].config.task.size}; {setting(records)}",
+    )
+    learnt = [hits(where(records, lambda c, g=g: c.task.absorbed == g)) for g in bits]
+    shares = ", ".join(f"{found.reached}/{len(found.times)}" for found in learnt)
+    titled(
+        figure,
+        f"Runs that learn with {', '.join(map(str, bits))} secret bits per step: {shares}",
+        f"k={records[0].config.task.size}; {setting(records)}",
     )
     axes.set_xticks(bits, [str(g) for g in bits])
     axes.minorticks_off()
@@ -48,7 +54,7 @@ def steps(records: Sequence[Any]):
 
 def noise(records: Sequence[Any]):
     """Samples against the chance rho of a wrong step; the signal shrinks by 1 - 2 rho, so its square is the law."""
-    figure, axes = subplots(figsize=(1.2 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.6 * COLUMN, 2.7))
     for cot, hue in ((True, COT), (False, NO_COT)):
         chosen = where(records, lambda c, cot=cot: c.task.cot == cot)
         if not chosen:
@@ -68,7 +74,7 @@ def noise(records: Sequence[Any]):
         yscale="log",
         xlabel="chance of a wrong step, rho",
         ylabel="samples until all clean sequences are right",
-        title=setting(records),
     )
-    axes.legend(fontsize=6)
+    axes.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    titled(figure, "Samples until learnt from chains with wrong steps", setting(records))
     return figure

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, subplots
+from stairwise.lab.contract.plots import COLUMN, subplots, titled
 from stairwise.measure.complexity import kaplan_meier
-from stairwise.papers.parity_cot.figures.run_dots import chain_text, pool_text, setting
+from stairwise.papers.parity_cot.figures.run_dots import chain_text, pool_text
 from stairwise.papers.parity_cot.runs import best_of_rates, grouped, shape, where
 
 
@@ -74,7 +74,11 @@ def complexity(records: Sequence[Any]):
         axes.set_xlabel("heads")
     figure.colorbar(image, ax=panels, label="median samples (budget where unknown)", shrink=0.8)
     config = records[0].config
-    figure.suptitle(f"n={config.task.bits}, width {config.model.width}; below: runs that succeed", fontsize=7)
+    titled(
+        figure,
+        "Median samples until learnt, by layers and heads",
+        f"n={config.task.bits}, width {config.model.width}; below: runs that succeed",
+    )
     return figure
 
 
@@ -94,11 +98,12 @@ def accuracy(records: Sequence[Any]):
     figure, axes = subplots(figsize=(1.3 * COLUMN, 2.7))
     image = table(axes, without, mean_accuracy, accuracy_text, vmin=0, vmax=1)
     figure.colorbar(image, label="mean final exact match")
-    words = (
-        f"k={without[0].config.task.size}, {pool_text(without[0].config.samples)}; {setting(without).partition(';')[0]}"
-    )
+    config, seeds = without[0].config, len({record.seed for record in without})
+    words = f"n={config.task.bits}, k={config.task.size}, {pool_text(config.samples)}, width {config.model.width}"
+    words += f"; {seeds} seeds; below: runs that learn"
     if reference:
         epochs = kaplan_meier(best_of_rates(reference)).median().value / max(reference[0].config.samples, 1)
         words += f"\nwith CoT: {accuracy_text(reference).split()[1]} learn, median {epochs:.1f} epochs"
-    axes.set(xlabel="heads", ylabel="layers", title=words)
+    axes.set(xlabel="heads", ylabel="layers")
+    titled(figure, "Few sequences many times, without CoT: final accuracy by shape", words)
     return figure

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from stairwise.lab.contract import plots
 from stairwise.lab.contract.plots import COLUMN, colour, subplots, titled
 from stairwise.measure.complexity import log_rank
 from stairwise.papers.parity_cot.figures.run_dots import (
     chain_text,
     pool_text,
-    run_dots,
     setting,
     success_curve,
     triangle_key,
@@ -69,33 +70,46 @@ def negative(records: Sequence[Any]):
     ]
     axes.axhline(0.5, color="grey", linestyle=":", linewidth=0.8)
     axes.set_xticks(range(len(names)), names, fontsize=5)
-    axes.set(
-        ylim=(-0.03, 1.05),
-        ylabel="best exact match of a run",
-        title=f"k={records[0].config.task.size}; {setting(records)}",
+    axes.set(ylim=(-0.03, 1.05), ylabel="best exact match of a run")
+    axes.legend(fontsize=6, loc="upper right")
+    without = where(records, lambda config: not config.task.cot)
+    titled(
+        figure,
+        f"Too many secret bits: {hits(without).reached} of {len(without)} runs without CoT learn within the budget",
+        f"k={records[0].config.task.size}; {setting(records)}; dotted: chance",
     )
-    axes.legend(fontsize=6)
     return figure
 
 
 def puzzle(records: Sequence[Any]):
     """One layer with CoT: when each run learns, by what was changed."""
     sizes = sorted({record.config.task.size for record in records})
-    figure, panels = subplots(1, len(sizes), figsize=(1.3 * COLUMN * len(sizes), 3.8), sharey=True, squeeze=False)
+    names = list(dict.fromkeys(_without_size(record) for record in records))
+    shape = (0.85 * COLUMN * len(sizes) + 1.3, 0.26 * len(names) + 1.2)
+    figure, panels = subplots(1, len(sizes), figsize=shape, sharex=True, sharey=True, squeeze=False)
     for axes, size in zip(panels[0], sizes, strict=True):
         own = where(records, lambda config, size=size: config.task.size == size)
-        arms = plots.grouped(own, lambda record, size=size: record.arm.replace(f", k={size}", ""))
-        names = []
-        for place, (name, group) in enumerate(arms.items()):
-            found = hits(group)
-            run_dots(axes, place, found, colour(place), 0.25)
-            finals = sorted(record.final("exact match") for record in group)
-            names.append(f"{name}: {found.reached}/{len(group)}, worst {finals[0]:.2f}")
-        triangle_key(axes)
-        axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=5)
-        axes.set(yscale="log", title=f"k={size}, n={records[0].config.task.bits}")
-    panels[0][0].set_ylabel("samples until all is right")
-    panels[0][0].legend(fontsize=6)
-    seeds, width = len({record.seed for record in records}), records[0].config.model.width
-    figure.suptitle(f"one layer with CoT, width {width}; {seeds} seeds", fontsize=7)
+        for name, group in plots.grouped(own, _without_size).items():
+            row, found = names.index(name), hits(group)
+            rows = row + 0.3 * np.linspace(-1, 1, len(group))
+            for censored, marker in ((False, "o"), (True, "^")):
+                chosen = found.censored == censored
+                style = {"color": colour(row), "markersize": 3, "alpha": 0.75, "linestyle": "none"}
+                axes.plot(found.times[chosen], rows[chosen], marker, mfc="none" if censored else colour(row), **style)
+            axes.text(1.02, row, f"{found.reached}/{len(group)}", transform=axes.get_yaxis_transform(), va="center")
+        axes.set(xscale="log", xlabel="samples until all is right", title=f"k={size}")
+    panels[0][0].set_yticks(range(len(names)), names)
+    panels[0][0].invert_yaxis()
+    triangle_key(panels[0][0])
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center")
+    config, seeds = records[0].config, len({record.seed for record in records})
+    titled(
+        figure,
+        "When one layer with CoT learns, and when it does not: what decides",
+        f"n={config.task.bits}, width {config.model.width}; {seeds} seeds; beside each row: runs that learn",
+    )
     return figure
+
+
+def _without_size(record: Any) -> str:
+    return record.arm.replace(f", k={record.config.task.size}", "")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLOURS, COLUMN, DASHES, all_seeds, empty_figure, grouped, seeds_note
+from stairwise.lab.contract.plots import COLOURS, COLUMN, DASHES, all_seeds, empty_figure, grouped, seeds_note, titled
 
 FLOOR = 1e-100  # errors below this are drawn here
 
@@ -29,7 +29,13 @@ def three_steps(records: Sequence[Any]):
         axes["error"].annotate(f"$n^{{-8}}$, n={inputs}", (0, inputs**-8.0), fontsize=6, va="bottom")
     figure.legend(*axes["match"].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=6)
     draw_attention([axes[str(step)] for step in range(4)], shown(records))
-    figure.suptitle(seeds_note(records), fontsize=7)
+    chain = [record for record in records if record.config.task.cot]
+    learnt = sum(record.final("exact match") == 1 for record in chain)
+    titled(
+        figure,
+        f"Three gradient steps on chains of thought: {learnt} of {len(chain)} runs answer every test input",
+        seeds_note(records),
+    )
     return figure
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots, titled
 from stairwise.papers.parity_onestep.figures.seed_dots import FLOOR, by_step, count, sizes
-from stairwise.papers.parity_onestep.runs import gates_text, levels_of, solved_at
+from stairwise.papers.parity_onestep.runs import gates_text, is_staircase, levels_of, solved_at
 
 LOWEST = 1e-13  # losses below this are drawn here
 
@@ -16,7 +16,7 @@ LOWEST = 1e-13  # losses below this are drawn here
 def staircase(records: Sequence[Any]):
     """Sup error of each level against the step, all seeds; level l falls at step l."""
     arms = grouped(records, lambda record: record.arm)
-    figure, axes = subplots(1, len(arms), figsize=(max(2, 0.85 * len(arms)) * COLUMN, 2.9), squeeze=False)
+    figure, axes = subplots(1, len(arms), figsize=(max(2, 0.75 * len(arms)) * COLUMN, 3.1), squeeze=False)
     for panel, (arm, chosen) in zip(axes[0], arms.items(), strict=True):
         levels = levels_of(chosen[0].config)
         for level in range(1, levels + 1):
@@ -27,13 +27,16 @@ def staircase(records: Sequence[Any]):
         panel.set(yscale="log", xlabel="gradient step", ylim=(FLOOR / 2, 4))
         panel.set_xticks(range(config.steps + 1))
         title = f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}"
-        gates = fill(f"gates by step: {gates_text(chosen[0])}", 50)
-        panel.set_title(f"{title}\n{gates}", fontsize=6.5)
+        gates = fill(f"gates by step: {gates_text(chosen[0])}", 44)
+        panel.set_title(f"{title}\n{gates}", fontsize=6)
     longest = max(axes[0], key=lambda panel: len(panel.get_legend_handles_labels()[1]))
     figure.legend(*longest.get_legend_handles_labels(), fontsize=6, loc="outside right center")
     axes[0][0].set_ylabel("sup error of the level")
-    figure.suptitle(
-        f"no teacher forcing; {len({r.seed for r in records})} seeds: thin lines; median: thick", fontsize=7
+    climbed = sum(is_staircase(record) for record in records)
+    titled(
+        figure,
+        f"Level l is solved from step l on, and not before, in {climbed} of {len(records)} runs",
+        f"no teacher forcing; {len({r.seed for r in records})} seeds: thin lines; median: thick",
     )
     return figure
 
@@ -70,6 +73,11 @@ def ablation(records: Sequence[Any]):
         title = titles.get(quantiser, quantiser)
         panel.set_title(f"{title}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}", fontsize=7)
     axes[0][0].set_yticks(range(len(variants)), variants)
+    titled(
+        figure,
+        "What each part of the method is needed for: runs that solve the parity, and from which step",
+        f"{len({record.seed for record in records})} seeds, all shown; line: the height of the tree",
+    )
     return figure
 
 
@@ -86,33 +94,47 @@ def adam(records: Sequence[Any]):
         axes[1][column].set(xlabel="Adam step", ylim=(0, 1.05))
     axes[0][0].set_ylabel("loss of the chain")
     axes[1][0].set_ylabel("accuracy at the root")
-    axes[0][-1].legend()
+    axes[0][-1].legend(loc="lower left")
     config = records[0].config
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"{sizes(config)}, fresh batches of {config.samples}; {seeds} seeds, thin lines", fontsize=7)
+    titled(
+        figure,
+        "Small Adam steps: loss of the chain and accuracy, by supervision",
+        f"{sizes(config)}, fresh batches of {config.samples}; {seeds} seeds, thin lines",
+    )
     return figure
 
 
 def regimes(records: Sequence[Any]):
     """Loss and accuracy of the roll-out by step, one column a regime."""
     arms = grouped(records, lambda record: record.arm)
-    figure, axes = subplots(2, len(arms), figsize=(2.6 * COLUMN, 3.3), sharex=True, sharey="row", squeeze=False)
-    for column, (arm, chosen) in enumerate(arms.items()):
-        for row, name in enumerate(("loss", "accuracy")):
+    across = min(4, len(arms))
+    bands = -(-len(arms) // across)  # of two rows: loss, and accuracy below it
+    figure, grid = subplots(2 * bands, across, figsize=(2.2 * COLUMN, 2.7 * bands + 0.5), sharex=True, squeeze=False)
+    for axes in grid[-2:, len(arms) - across * (bands - 1) :].flat:
+        axes.axis("off")
+    for place, (arm, chosen) in enumerate(arms.items()):
+        band, column = divmod(place, across)
+        upper, lower = grid[2 * band : 2 * band + 2, column]
+        for panel, name in ((upper, "loss"), (lower, "accuracy")):
             runs = [by_step(record, name) for record in chosen]
             runs = [(steps, np.maximum(values, LOWEST if name == "loss" else 0)) for steps, values in runs]
-            all_seeds(axes[row][column], runs, name, colour(row))
-        axes[0][column].set_title(_wrapped(arm), fontsize=6.5)
-        axes[0][column].set(yscale="log", ylim=(LOWEST / 2, 30))
-        axes[1][column].set(xlabel="step", ylim=(-0.05, 1.05))
-        axes[1][column].set_xticks(range(0, chosen[0].config.steps + 1, 2))
-        axes[1][column].axhline(0.5, color="grey", linewidth=0.6)
-    axes[0][0].set_ylabel("loss of the chain")
-    axes[1][0].set_ylabel("accuracy at the root")
+            all_seeds(panel, runs, name, colour(0 if name == "loss" else 1))
+        upper.set_title(_wrapped(arm), fontsize=6.5)
+        upper.set(yscale="log", ylim=(LOWEST / 2, 30), ylabel="" if column else "loss of the chain")
+        lower.set(ylim=(-0.05, 1.05), ylabel="" if column else "accuracy at the root")
+        lower.set_xticks(range(0, chosen[0].config.steps + 1, 2))
+        lower.axhline(0.5, color="grey", linewidth=0.6)
+        if band == bands - 1:
+            lower.set_xlabel("step")
     config = records[0].config
     text = f"{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}"
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"{text}; {seeds} seeds: thin lines; a closed level answers 0, which counts as wrong", fontsize=7)
+    titled(
+        figure,
+        "Loss and accuracy of the roll-out, step by step, in each training regime",
+        f"{text}; {seeds} seeds: thin lines; a closed level answers 0, which counts as wrong",
+    )
     return figure
 
 

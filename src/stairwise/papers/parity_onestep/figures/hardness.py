@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots, titled
 
 
 def oracle(records: Sequence[Any]):
     """Variance of the gradient over all parities; share hidden by an oracle of error eps; loss on what is hidden."""
     arms = grouped(records, lambda record: "all inputs" if record.config.samples == 0 else f"n={record.config.samples}")
-    figure, (left, middle, right) = subplots(1, 3, figsize=(2.4 * COLUMN, 2.9))
+    figure, (left, middle, right) = subplots(1, 3, figsize=(2.3 * COLUMN, 3.1))
     for number, (arm, chosen) in enumerate(arms.items()):
         all_seeds(left, [record.series("variance") for record in chosen], arm, colour(number), "-")
         for place, record in enumerate(chosen):
@@ -39,9 +39,10 @@ def oracle(records: Sequence[Any]):
     right.set_title("what the hidden run is worth")
     right.legend(fontsize=6)
     worst = max(float(record.array("oracle/differing replays")) for record in records)
-    figure.suptitle(
+    titled(
+        figure,
+        f"An oracle with small errors hides the parity: {worst:.0f} hidden runs differ in a bit",
         f"d={config.bits}, k={config.size}, tanh net of width {config.width}, {config.queries} queries;"
-        f" {len({r.seed for r in records})} seeds; hidden runs that differ in a bit: {worst:.0f}",
-        fontsize=7,
+        f" {len({r.seed for r in records})} seeds",
     )
     return figure

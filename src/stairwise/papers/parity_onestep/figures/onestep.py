@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.parity_onestep.figures.seed_dots import count, sizes
 
 LARGEST_MAP = 100  # columns of W that a heat map can show with its tree
@@ -20,6 +20,12 @@ def onestep(records: Sequence[Any]):
     _heat_map(figure, left, record)
     _sorted_columns(middle, record)
     _errors(right, records)
+    config, lowest = records[0].config, min(record.final("accuracy") for record in records)
+    titled(
+        figure,
+        f"One gradient step finds the tree: lowest accuracy {lowest:g} in {len(records)} runs",
+        f"n={count(config.samples)}, lam={config.rate.lam:g}; left and middle: seed {record.seed}",
+    )
     return figure
 
 
@@ -69,18 +75,15 @@ def _errors(axes: Any, records: Sequence[Any]) -> None:
             label = f"{size}: {len(chosen)} seeds" if place == 0 else None
             share = 1 - np.arange(len(errors)) / len(errors)
             axes.plot(errors, share, color=colour(number), alpha=0.6, linewidth=0.8, label=label)
-        accuracy = min(record.final("accuracy") for record in chosen)
-        axes.plot([], [], " ", label=f"lowest accuracy {accuracy:g}")
     axes.axvline(1.0, color="grey", linestyle=":", linewidth=0.8)
     axes.set(
         xscale="log",
         yscale="log",
         xlim=(1e-5, 3),
-        ylim=(5e-4, 30),
+        ylim=(5e-4, 8),
         xlabel="root error on a fresh input",
         ylabel="share above",
     )
-    config = records[0].config
-    axes.set_title(f"roll-out, n={count(config.samples)}, lam={config.rate.lam:g}")
+    axes.set_title("errors of the roll-out")
     axes.set_yticks([1e-3, 1e-2, 1e-1, 1])
     axes.legend(loc="upper left", fontsize=6)

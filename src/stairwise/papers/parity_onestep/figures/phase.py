@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLOURS, COLUMN, ON_DARK, ON_LIGHT, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, ON_DARK, ON_LIGHT, subplots, titled
 from stairwise.papers.parity_onestep.boundary import boundary, success_map
 
 
@@ -37,7 +37,12 @@ def phase(records: Sequence[Any]):
     left.set_ylabel("samples n")
     figure.colorbar(picture, ax=(left, right), label="share of seeds")
     seeds = len({record.seed for record in records})
-    figure.suptitle(f"one step, lam = {_logit(records)}, {seeds} seeds a cell", fontsize=8)
+    found = boundary(records, "success")
+    titled(
+        figure,
+        "Where one step succeeds" + (f": from {found} on" if found else ""),
+        f"lam = {_logit(records)}, {seeds} seeds per cell",
+    )
     return figure
 
 

@@ -16,7 +16,8 @@ def sizes(config: Any) -> str:
 
 def dots(axes: Any, x: Iterable[float], rows: Iterable[Any], label: str, number: int, marker: str = "o"):
     """One column of dots an x, every seed a dot, and a line through the medians."""
-    x, rows = list(x), list(rows)
+    pairs = sorted(zip(x, rows, strict=True), key=lambda pair: pair[0])
+    x, rows = [place for place, _ in pairs], [row for _, row in pairs]
     for place, row in zip(x, rows, strict=True):
         axes.plot([place] * len(row), np.maximum(row, FLOOR), marker, color=colour(number), alpha=0.45, markersize=3)
     medians = [np.maximum(np.median(row), FLOOR) for row in rows]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.parity_onestep.boundary import curve
 from stairwise.papers.parity_onestep.figures.seed_dots import FLOOR, count, dots, finals, sizes
 
@@ -27,8 +27,8 @@ def scaling(records: Sequence[Any]):
     counts = curve(records[0], "nodes sup")[0]
     left.plot(counts, 0.25 * counts[-1] / counts * 0.02, "--", color="grey", linewidth=0.8, label="slope -1")
     left.set(xscale="log", yscale="log", ylim=(1e-4, 4), xlabel="samples n", ylabel="largest error over all nodes")
-    left.set_title(f"k = d/2, lam = ln d + 6; {len(chosen)} seeds")
-    left.legend(fontsize=6)
+    left.set_title("by samples")
+    left.legend(fontsize=6, loc="lower left")
     at = {bits: int(np.argmin(np.abs(np.log(counts) - 2.5 * np.log(bits)))) for bits in arms}
     for number, (name, label, marker) in enumerate(ERRORS):
         rows = [[curve(record, name)[1][at[bits]] for record in chosen] for bits, chosen in arms.items()]
@@ -38,8 +38,13 @@ def scaling(records: Sequence[Any]):
     right.set(xscale="log", yscale="log", xlabel="bits d", ylabel="sup error on fresh inputs")
     right.set_xticks(list(arms), [str(bits) for bits in arms], minor=False)
     right.minorticks_off()
-    right.set_title("at the tried n nearest to $d^{2.5}$ ($\\epsilon = 1/2$)")
+    right.set_title("by bits, at the tried n nearest to $d^{2.5}$ ($\\epsilon = 1/2$)")
     right.legend(fontsize=6)
+    titled(
+        figure,
+        "Error after one step: against samples, with the law of the imbalance, and against bits",
+        f"k = d/2, lam = ln d + 6; {len({record.seed for record in records})} seeds: dots; lines: medians",
+    )
     return figure
 
 
@@ -58,11 +63,12 @@ def dimension(records: Sequence[Any]):
     axes.minorticks_off()
     config = records[0].config
     worst = min(record.final("accuracy") for record in records)
-    axes.set_title(
-        f"k={config.task.size}, n={count(config.samples)}, lam = ln d + 12; {len(records) // len(arms)} seeds;"
-        f" lowest accuracy {worst:g}"
+    axes.legend(loc="lower left", fontsize=6)
+    titled(
+        figure,
+        f"One step at k = {config.task.size} up to d = {max(arms)}: lowest accuracy {worst:g}",
+        f"n={count(config.samples)}, lam = ln d + 12; {len(records) // len(arms)} seeds: dots; lines: medians",
     )
-    axes.legend()
     return figure
 
 
@@ -76,12 +82,18 @@ def lam(records: Sequence[Any]):
         )
     left.set(yscale="log", xlabel="logit lam", ylabel="sup error on fresh inputs")
     config = records[0].config
-    left.set_title(f"{sizes(config)}, n={count(config.samples)}; {len(records) // len(arms)} seeds")
+    left.set_title("error")
     left.legend()
     for number, (name, label) in enumerate((("imbalance", "imbalance $\\max\\Delta$"), ("leakage", "leakage"))):
         dots(right, list(arms), finals(arms, name), label, number + 2, "os"[number])
-    right.set(yscale="log", xlabel="logit lam", ylabel="worst node", title="why: two children torn apart, and leakage")
+    right.set(yscale="log", xlabel="logit lam", ylabel="worst node", title="its causes: children torn apart, leakage")
     right.legend()
+    medians = {value: float(np.median([r.final("root sup") for r in chosen])) for value, chosen in arms.items()}
+    titled(
+        figure,
+        f"One step errs least at a logit of {min(medians, key=lambda value: medians[value]):g}",
+        f"{sizes(config)}, n={count(config.samples)}; {len(records) // len(arms)} seeds: dots; lines: medians",
+    )
     return figure
 
 
@@ -97,14 +109,18 @@ def link(records: Sequence[Any]):
         dots(right, realised, finals(by_lam, "nominal logit"), name, number, "osD^v"[number % 5])
     left.set(yscale="log", xlabel="realised root logit", ylabel="root sup error")
     config = records[0].config
-    left.set_title(f"{sizes(config)}, n={count(config.samples)}; {len({r.seed for r in records})} seeds")
-    left.legend(fontsize=6)
+    left.set_title("error")
     ends = right.get_xlim()
     right.plot(ends, ends, "--", color="grey", linewidth=0.8, label="equal")
     right.set(
         xlabel="realised root logit", ylabel="nominal logit $2c\\eta/V^2$", title="what the leading order promises"
     )
-    right.legend(fontsize=6)
+    right.legend(fontsize=6, loc="upper left")
+    titled(
+        figure,
+        "Link functions compared at the logit that the step has realised",
+        f"{sizes(config)}, n={count(config.samples)}; {len({r.seed for r in records})} seeds: dots; lines: medians",
+    )
     return figure
 
 
@@ -131,7 +147,9 @@ def noise(records: Sequence[Any]):
         panel.legend(fontsize=6)
     axes[0][0].set(ylabel="root sup error", ylim=(max(FLOOR, axes[0][0].get_ylim()[0]), 4))
     seeds = len({record.seed for record in records})
-    figure.suptitle(
-        f"adversarial oracle, eps=1, k=d/2, n={count(records[0].config.samples)}; {seeds} seeds", fontsize=7
+    titled(
+        figure,
+        "The error of one step under adversarial noise of strength C",
+        f"eps=1, k=d/2, n={count(records[0].config.samples)}; {seeds} seeds: dots; lines: medians",
     )
     return figure
