@@ -22,7 +22,7 @@ from stairwise.papers.parity_cot.runs import grouped, hits, where
 
 def steps(records: Sequence[Any]):
     """Samples against the bits g that a step adds, next to C(n, g): the subsets that a step must be told from."""
-    figure, axes = subplots(figsize=(1.2 * COLUMN, 2.7))
+    figure, axes = subplots(figsize=(1.5 * COLUMN, 2.7))
     for number, (order, chosen) in enumerate(grouped(records, lambda c: c.task.order).items()):
         by_bits = {g: hits(group) for g, group in grouped(chosen, lambda c: c.task.absorbed).items()}
         for place, (g, found) in enumerate(by_bits.items()):
