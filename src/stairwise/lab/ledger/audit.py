@@ -233,7 +233,7 @@ def _of_reversed(was: Sequence[Said], now: Sequence[Said]) -> tuple[str, str]:
         if before != after
     ]
     if not pairs:
-        return "survived", "the reversed comparison is not asked"
+        return "equivalent", "the comparison lies in a branch that this claim does not take"
     if all(same([measured], [required]) for measured, required in pairs):
         return "equivalent", "an equality wherever it is asked: the reverse is true as well"
     return "survived", "the status does not depend on it"
