@@ -15,7 +15,7 @@ from stairwise.lab.run import stale
 from stairwise.lab.store.finals import finals
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
-from stairwise.record import published
+from stairwise.record import archive, published
 from stairwise.report.pictures import Picture, darkened, draw_all, message
 from stairwise.report.site import code, data, questions, scopes, shelf, unchanged
 from stairwise.report.site.contents import Shown, code_digest, site_code, write_pages
@@ -105,10 +105,10 @@ def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
 
 def _published(experiment: Experiment, own: Sequence[TrialSet]) -> list[TrialSet]:
     """What is published of an experiment, as sets of their own beside one's own trials."""
-    if not published.files(experiment.name):
-        return []
-    held = shelf.read(published.store(published.files(experiment.name)))
-    there = {record.digest for each in own for record in each.records}
+    files, there = published.files(experiment.name), {record.digest for each in own for record in each.records}
+    if there.issuperset(trial["digest"] for path in files for trial in archive.about(path).trials):
+        return []  # nothing is published, or it is the record that is shown
+    held = shelf.read(published.store(files))
     found = sets_of(experiment, held.of(experiment), held.runs)
     return [each.as_published() for each in found if not there.issuperset(record.digest for record in each.records)]
 
