@@ -11,6 +11,7 @@ for _part in (
     "gradients",
     "first_step",
     "retrieval",
+    "retrieval_descent",
     "start",
     "tensor_power",
     "features",
