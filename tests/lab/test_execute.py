@@ -70,6 +70,13 @@ def test_a_group_on_one_program_equals_itself_with_other_companions(tmp_path):
     assert Store.open(tmp_path / "one").read(trials[0]).run["group_width"] == 4
 
 
+def test_a_trial_tells_the_flags_it_was_compiled_with(tmp_path, monkeypatch):
+    trials = WALK.trials("quick", seeds=[0])[:1]
+    monkeypatch.setenv("XLA_FLAGS", "--xla_some=1 --xla_dump_to=/somewhere")
+    execute(trials, Store.open(tmp_path))
+    assert Store.open(tmp_path).read(trials[0]).run["xla_flags"] == "--xla_some=1 --xla_dump_to=..."
+
+
 def test_a_group_that_is_mostly_empty_is_said_to_be(tmp_path, capsys):
     trials = WALK.trials("quick", seeds=range(4))[:3]
     for width in (5, 6):

@@ -102,6 +102,21 @@ def test_the_machine_is_described_without_its_name():
     assert platform.node() not in facts.values()
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("", ""),
+        ("--xla_a=1  --xla_b", "--xla_a=1 --xla_b"),
+        ("--xla_a=1 --xla_b=2 --xla_a=3", "--xla_b=2 --xla_a=3"),
+        ("--xla_dump_to=/home/ada/hlo --xla_a=FUSION,WHILE", "--xla_dump_to=... --xla_a=FUSION,WHILE"),
+        ("--xla_dump_to=C:\\Users\\ada", "--xla_dump_to=..."),
+    ],
+)
+def test_the_flags_of_the_compiler_are_kept_without_paths(monkeypatch, given, kept):
+    monkeypatch.setenv("XLA_FLAGS", given)
+    assert provenance.compiler_flags() == kept
+
+
 def test_the_code_of_a_module_is_what_it_imports_however_it_does(package):
     found = set(provenance.closure("plugged.paper.train"))
     own = {name for name in found if name.startswith("plugged.")}

@@ -232,6 +232,7 @@ class Engine:
             "source_hash": source_hash(experiment),
             "versions": versions(experiment),
             "machine": provenance.machine(),
+            "xla_flags": provenance.compiler_flags(),
         }
 
     def _stale_start(self, trial: Trial) -> dict[str, str]:

@@ -18,6 +18,7 @@ PACKAGES = ("stairwise", "jax", "jaxlib", "numpy", "equinox", "optax")
 ROOMS = ("stairwise.nn", "stairwise.tasks", "stairwise.train", "stairwise.measure")
 PAPERS = "stairwise.papers"
 FACADE = "stairwise.paper"  # what is imported from it counts as imported from where it is written
+PATH = re.compile(r"[/\\~]")
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 PARSING = threading.Lock()  # Python 3.11 fails where two threads parse at once (cpython issue 106905)
 BY_NAME = re.compile(r"""\b(?:lazy|import_module|resolve)\(\s*["']([\w.]+)""")  # modules that are named by a text
@@ -39,6 +40,19 @@ def _version(package: str) -> str | None:
 def machine() -> dict[str, Any]:
     """The cores this process may use, the platform and the processor; nothing that names the machine or its user."""
     return {"cores": _cores(), "platform": platform.platform(), "processor": _processor()}
+
+
+def compiler_flags() -> str:
+    """`XLA_FLAGS`, with which programs are compiled, the package's own among them; without paths, which name a user.
+
+    A flag that is written twice counts once, with its last value, as it does for XLA.
+    """
+    flags: dict[str, str] = {}
+    for word in os.environ.get("XLA_FLAGS", "").split():
+        name, is_set, value = word.partition("=")
+        flags.pop(name, None)
+        flags[name] = f"{name}{is_set}{'...' if PATH.search(value) else value}"
+    return " ".join(flags.values())
 
 
 def _cores() -> int:

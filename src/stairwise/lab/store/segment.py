@@ -26,7 +26,7 @@ FORMAT = 2
 NAME = re.compile(rf"{FORMAT}-[0-9a-f]{{32}}")
 LINES, TRIALS, FINALS, MEASUREMENTS = "trials.jsonl", "trials.parquet", "finals.parquet", "metrics.parquet"
 ROWS_AT_ONCE = 200_000
-MAKING = ("device", "group_width", "precision", "source_hash", "versions", "machine")  # mostly equal: written once
+MAKING = ("device", "group_width", "precision", "source_hash", "versions", "machine", "xla_flags")  # mostly equal
 
 # what each table has at least, with DuckDB's types
 TRIAL_COLUMNS = {"digest": "VARCHAR", "experiment": "VARCHAR", "version": "BIGINT", "seed": "BIGINT", "arm": "VARCHAR"}
