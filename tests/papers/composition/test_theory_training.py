@@ -39,6 +39,13 @@ def test_the_claim_has_its_status_at_a_size_of_the_users_own(id):
     assert verdict.status == "holds", (verdict, verdict.details)
 
 
+@pytest.mark.parametrize("id", ["thm8", "lem34"])
+def test_one_block_has_one_layer_and_is_judged(id):
+    sizes = {"task.blocks": 1, "task.moved": 0, "task.any_blocks": True, "samples": 7000, "learning_rate": 8000.0}
+    verdict = check(id, {**sizes, "beta0": 0.8, "epsilon": 1e-5, "test_examples": 3})
+    assert verdict.status == "holds", (verdict, verdict.details)
+
+
 def ascent(model, examples, rate, *heads):
     return STEP(model, examples, -rate, *heads)
 

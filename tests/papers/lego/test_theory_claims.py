@@ -1,10 +1,12 @@
 """The claims about groups, task, model and gradients: each at a size its ledger does not list, and its bad sizes."""
 
 import jax
+import numpy as np
 import pytest
 
 from stairwise.config import ConfigError, update
 from stairwise.papers.lego import PAPER
+from stairwise.papers.lego.claims import longer
 from stairwise.papers.lego.theory import lengths, refined, retrieval, start
 
 COPIED = {"action": "S3", "variables": (10,), "neurons": 9, "steps": 400}
@@ -133,6 +135,28 @@ def test_an_annotator_that_is_wrong_is_outside_fact_f1():
     assert verdict.status == "outside"
     assert verdict.hypotheses == ("the annotator is right at steps 1 and 2",)
     assert "false here: gradient of Q43 at the true labels" in verdict.note
+
+
+@pytest.mark.parametrize("id", ["lemF10", "lemF11", "lemF12"])
+def test_chains_of_which_none_is_in_the_event_say_nothing(monkeypatch, id):
+    real = longer.second_steps
+
+    def outside(config, seed):
+        steps = real(config, seed)
+        return steps._replace(start=np.where(id == "lemF11", steps.middle - 1, steps.middle))
+
+    monkeypatch.setattr(longer, "second_steps", outside)
+    verdict = run(id, {"samples": 3})
+    assert verdict.status == "vacuous", verdict
+    assert "none of the 3 chains is in the" in verdict.note
+
+
+@pytest.mark.parametrize("id", ["lemD21", "lemD33", "lemD22", "indD2"])
+def test_a_run_that_leaves_out_a_stage_is_refused_in_one_line(id):
+    sizes = {"variables": 64, "learning_rate": 0.057, "steps": 1}
+    sizes |= {"sizes": (64, 65, 66)} if id in ("lemD21", "lemD33") else {}
+    with pytest.raises(ConfigError, match=r"steps=1 at learning_rate=0.057 and variables=64 must have a step in stage"):
+        run(id, sizes)
 
 
 @pytest.mark.parametrize(("id", "sizes", "message"), BAD)

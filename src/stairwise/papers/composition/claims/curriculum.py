@@ -102,6 +102,8 @@ class Chances(Config):
     hypotheses=lambda config: {
         **theorem_7(config.run),
         "299 runs: fewer cannot show 0.99 with 95 % certainty": config.repeats >= 299,
+        # ours: one block of few letters is learnt from ten samples
+        "k >= 2, and 200 samples at most where runs should fail": config.run.task.blocks >= 2 and config.few <= 200,
     },
     cases=Chances(),
     one_seed="it counts 300 runs, each with samples and hidden permutations of its own",

@@ -12,7 +12,7 @@ from stairwise.papers.lego.claims.dynamics import CYCLIC, CYCLIC_DESCENT, assump
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.pushes import SYMMETRY, many_values
 from stairwise.papers.lego.claims.readings import SYMMETRIC
-from stairwise.papers.lego.claims.seen import at_stage, stages
+from stairwise.papers.lego.claims.seen import at_stage, stage_of
 from stairwise.papers.lego.claims.sizes import both
 from stairwise.papers.lego.config.dynamics import AttentionRun, Constants
 from stairwise.papers.lego.config.task import ACTIONS
@@ -97,7 +97,7 @@ LEDGER.family(
 
 def tracked(config: AttentionRun, stage: str) -> tuple[np.ndarray, inductions.Facts]:
     """The times of a stage, and whether each part holds at them."""
-    times, scores = stages(config)[stage], path_of(config).scores
+    times, scores = stage_of(config, stage), path_of(config).scores
     facts = inductions.HYPOTHESES[stage](scores, config.vocabulary, config.network.clip_factor)
     return times, {part: fact[times] for part, fact in facts.items()}
 
@@ -121,7 +121,7 @@ def holds_until(config: AttentionRun, seed: int, *, stage: str):
 
 def turned(config: AttentionRun, stage: str):
     """The parts see it: on the same stage run backwards, or with the two blocks exchanged, they are false."""
-    times, scores = stages(config)[stage], path_of(config).scores
+    times, scores = stage_of(config, stage), path_of(config).scores
     back = inductions.HYPOTHESES[stage](scores[times][::-1], config.vocabulary, config.network.clip_factor)
     yield at_most("steps until (a) fails, run backwards", inductions.until(next(iter(back.values()))), 1)
 
@@ -192,9 +192,8 @@ class Times(AttentionRun):
 def times_of(config: Times, variables: int) -> dict[str, float]:
     """eta times the steps that gradient descent at a constant rate takes, and the scores, at the ends of two stages."""
     run = dataclasses.replace(config, variables=variables)
-    path, parts = path_of(run), stages(run)
+    path, small, end = path_of(run), int(stage_of(run, "2.2")[0]), int(stage_of(run, "2.3")[0])
     clock = np.append(0.0, np.cumsum(config.learning_rate * variables / path.losses[:-1]))
-    small, end = int(parts["2.2"][0]), int(parts["2.3"][0])
     level = 1 / np.log(run.vocabulary)
     share = (level - path.scores[small - 1, 0]) / (path.scores[small, 0] - path.scores[small - 1, 0])
     at = clock[small - 1] + share * (clock[small] - clock[small - 1])
@@ -283,7 +282,7 @@ def end_of_training(config: AttentionRun, seed: int):
     cases=SYMMETRIC,
 )
 def end_of_the_first_phase(config: AttentionRun, seed: int):
-    end = int(stages(config)["1.2.1"][-1]) + 1
+    end = int(stage_of(config, "1.2.2")[0])
     scores = path_of(config).scores
     eps = lengths.concentration(scores, 2, 2)
     yield at_most("eps then", eps[end], 0.4)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stairwise.config import require
 from stairwise.papers.lego import reduced
 from stairwise.papers.lego.claims.descents import network_of, path_of
 from stairwise.papers.lego.config.dynamics import AttentionRun
@@ -129,11 +130,14 @@ def _moments(config: AttentionRun, step: int, times: tuple[int, ...]) -> Moments
 # --- stages -----------------------------------------------------------------------------------------------------------
 
 
-def stages(config: AttentionRun) -> dict[str, np.ndarray]:
-    """The times of each stage of a run."""
+def stage_of(config: AttentionRun, stage: str) -> np.ndarray:
+    """The times of a stage; a run that does not get to it, or leaps over it, is refused."""
     scores, factor = path_of(config).scores, config.network.clip_factor
-    return inductions.stages(scores, config.vocabulary, factor, 1 in config.supervised)
+    times = inductions.stages(scores, config.vocabulary, factor, 1 in config.supervised)[stage]
+    steps = f"steps={config.steps} at learning_rate={config.learning_rate:g}"
+    require(len(times) > 0, f"{steps} and variables={config.variables} must have a step in stage {stage}")
+    return times
 
 
 def at_stage(config: AttentionRun, step: int, stage: str) -> Moments:
-    return moments(config, step, stages(config)[stage])
+    return moments(config, step, stage_of(config, stage))
