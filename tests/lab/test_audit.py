@@ -54,6 +54,17 @@ def test_a_claim_with_teeth_kills_every_mutant_and_one_that_compares_a_formula_w
         "at_most('one', 1.0, at_least_one(config.count))": "killed",
         "at_most('an equality', count, count)": "equivalent",
     }
+    # a bound that changes by more than the margin, here 1.5, has to move some comparison
+    doubled = {t["claim"]: t["note"] for t in found if t["after"].startswith("2 * ") and t["strength"] == "inequality"}
+    assert doubled == {
+        "bound": "",  # a larger bound: the statement stays true
+        "sides": "",
+        "itself": "changes by more than the margin (2 over 1.5): both sides of every comparison change together",
+        "unseen": "changes by more than the margin (2 over 1.5): no compared value changes",
+    }
+    less = {t["claim"]: t["note"] for t in found if t["after"] == "n - 1" and t["strength"] == "inequality"}
+    assert less["itself"] == "both sides of every comparison change together"
+    assert less["unseen"] == "no compared value changes"
     again = run(tmp_path / "audit.json")
     assert sorted(map(str, again)) == sorted(map(str, found))
 
@@ -170,6 +181,15 @@ def test_of_a_rate_only_signs_exponents_and_terms_are_counted_against_the_bar():
     claims = {"r": {"strength": "rate", "mutants": 9, "killed": {"exponent": 3, "factor": 1}}}
     page = kept.page({"tiny": {"commit": "abc", "claims": claims, "others": others}})
     assert "| tiny | rate | 9 | 6 | 4 | 2 | 0 | 0 | 0 | 75.0% of 4 | 90% |" in page
+
+
+def test_of_an_inequality_the_reversed_and_those_beyond_the_margin_are_counted_against_the_bar():
+    row = {"claim": "b", "place": "m:f", "line": 1, "before": "x", "after": "y", "outcome": "survived"}
+    notes = {"factor": "", "sign": f"{audit.BEYOND} (2 over 1.5): {audit.UNMOVED}", "direction": ""}
+    others = [{**row, "operator": name, "note": note} for name, note in notes.items()]
+    claims = {"b": {"strength": "inequality", "mutants": 9, "killed": {"exponent": 1, "direction": 1}}}
+    page = kept.page({"tiny": {"commit": "abc", "claims": claims, "others": others}})
+    assert "| tiny | inequality | 9 | 5 | 2 | 3 | 0 | 0 | 0 | 50.0% of 4 | 100% |" in page
 
 
 def test_the_page_of_audits_is_the_one_that_the_files_make():

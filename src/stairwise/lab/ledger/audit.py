@@ -31,12 +31,15 @@ from stairwise.lab.run.forks import Forks
 from stairwise.lab.store.files import StoreError, read_file, replace_file, seal, unseal
 
 OUTCOMES = ("killed", "survived", "masked", "invalid", "equivalent")
+MISSED = ("survived", "masked")
 UNSEEN = ("outside", "vacuous", "skipped")
 SAME = 1e-12
+UNMOVED, TOGETHER = "no compared value changes", "both sides of every comparison change together"
+BEYOND = "changes by more than the margin"
 SEALED = b'"seal": "'
 OTHER_CASES = 5  # at which a survivor that changes nothing is looked at again
 LONGEST, PATIENCE = 120.0, 20.0  # seconds for one mutant, beyond ten times what the claim takes
-# which mutants a claim of each strength has to kill, and what share of them
+# which mutants a claim of each strength has to kill, and what share of them; see `counts_against`
 BARS: Mapping[str, tuple[float, tuple[str, ...]]] = {
     "exact": (0.95, ("sign", "factor", "exponent", "term", "index", "inequality", "step")),
     "rate": (0.90, ("exponent", "sign", "term")),
@@ -64,12 +67,14 @@ class MutantResult:
 
 
 class Said(NamedTuple):
-    """A claim at one case and seed: its status, every compared value and how it is compared, and how long it took."""
+    """A claim at one case and seed: its status, every compared value and how it is compared, how long it took, and the
+    margin that it prints."""
 
     status: str
     values: tuple[float, ...]
     seconds: float
     sides: tuple[str, ...] = ()
+    margin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,11 @@ class Found:
     @property
     def seconds(self) -> float:
         return sum(each.seconds for each in self.said)
+
+    @property
+    def margin(self) -> float:
+        """The least one that is printed: a factor. Infinite where none is."""
+        return min((each.margin for each in self.said if each.margin is not None), default=math.inf)
 
 
 def audit(
@@ -141,10 +151,9 @@ def audit(
     try:
         for pair, result in work.results(one_by_one()):
             outcome = ("invalid", "took too long") if result is None else result
-            if outcome[0] in ("same", "survived") and pair[1].operator != "direction":
-                note = "no compared value changes" if outcome[0] == "same" else ""
-                changed, why = work.alone(lambda pair=pair: _compared(*pair)) or ("invalid", "ended its process")
-                outcome = _declared(pair[0], pair[1], changed, why or note)
+            if outcome[0] == "survived" and pair[1].operator != "direction":
+                changed = work.alone(lambda pair=pair: _compared(*pair))
+                outcome = _survivor(pair[0], pair[1], started[pair[0].name].margin, outcome[1], changed)
             known[_key(*pair)] = outcome
             progress.finished(pair[0].name, outcome[0])
             yield _trial(*pair, *outcome)
@@ -195,7 +204,8 @@ def look(
                 return Found(tuple(found), verdict.note)
             rows = [row for row in verdict.details if "is" in row]
             values = tuple(float(row[name]) for row in rows for name in ("measured", "required"))
-            found.append(Said(verdict.status, values, time.monotonic() - began, tuple(row["is"] for row in rows)))
+            sides, took = tuple(row["is"] for row in rows), time.monotonic() - began
+            found.append(Said(verdict.status, values, took, sides, verdict.margin))
             if noticed(len(found) - 1, found[-1]):
                 break
     return Found(tuple(found), "")
@@ -220,8 +230,16 @@ def _judge(claim: Claim, mutant: Mutant, before: Found) -> tuple[str, str]:
         return "masked", f"{masked[0][0]} became {masked[0][1]}"
     if mutant.operator == "direction":
         return _of_reversed(was, after.said)
-    unchanged = all(same(a.values, b.values) for a, b in zip(was, after.said, strict=True))
-    return "same" if unchanged else "survived", ""
+    pairs = list(zip(was, after.said, strict=True))
+    if all(same(a.values, b.values) for a, b in pairs):
+        return "survived", UNMOVED
+    return "survived", TOGETHER if all(same(_rooms(a), _rooms(b)) for a, b in pairs) else ""
+
+
+def _rooms(said: Said) -> list[float]:
+    """What is measured over what is required, of every comparison."""
+    pairs = zip(said.values[::2], said.values[1::2], strict=True)
+    return [measured / required if required else measured for measured, required in pairs]
 
 
 def _of_reversed(was: Sequence[Said], now: Sequence[Said]) -> tuple[str, str]:
@@ -239,14 +257,15 @@ def _of_reversed(was: Sequence[Said], now: Sequence[Said]) -> tuple[str, str]:
     return "survived", "the status does not depend on it"
 
 
-def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str]:
-    """Of one that has changed no status: whether the function gives other values than it should.
+def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str, float]:
+    """Of one that has changed no status: whether the function gives other values than it should, and by which factor
+    at a case of the ledger.
 
     What is traced is compared when its program runs.
     """
     import jax
 
-    calls: list[bool] = []
+    calls: list[float] = []
 
     def both(original: Callable[..., Any], broken: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         value = broken(*args, **kwargs)
@@ -254,37 +273,51 @@ def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str]:
         return value
 
     put_in_place(mutant, both)
-    for point in [*points(claim), *other_cases(claim)]:
+    own = points(claim)
+    for number, point in enumerate([*own, *other_cases(claim)]):
         look(claim, [point])
         jax.effects_barrier()
-        if any(calls):
-            return "survived", ""
-    return ("equivalent", "") if calls else ("survived", "the function is not called")
+        if max(calls, default=1.0) > 1.0:
+            return "survived", "", max(calls) if number < len(own) else 1.0
+    return ("equivalent", "", 1.0) if calls else ("survived", "the function is not called", 1.0)
 
 
-def _declared(claim: Claim, mutant: Mutant, outcome: str, note: str) -> tuple[str, str]:
-    """A survivor is equivalent where the claim says why this function may give other values."""
-    why = claim.free.get(mutant.place.rpartition(":")[2])
-    return ("equivalent", why) if outcome == "survived" and why else (outcome, note if outcome == "survived" else "")
+def _survivor(
+    claim: Claim, mutant: Mutant, margin: float, note: str, compared: tuple[str, str, float] | None
+) -> tuple[str, str]:
+    """What is written down of one that has changed no status.
+
+    It is equivalent where the claim says why this function may give other values. A comparison is judged by its values,
+    so one that becomes false is always noticed. What can be missed is a function that changes by more than the printed
+    margin, while no comparison moves at all.
+    """
+    outcome, why, factor = compared or ("invalid", "ended its process", 1.0)
+    if outcome != "survived":
+        return outcome, why
+    if free := claim.free.get(mutant.place.rpartition(":")[2]):
+        return "equivalent", free
+    if claim.strength == "inequality" and note in (UNMOVED, TOGETHER) and factor > margin:
+        return "survived", f"{BEYOND} ({factor:.3g} over {margin:.3g}): {note}"
+    return "survived", why or note
 
 
-def _compare(a: Any, b: Any, calls: list[bool]) -> None:
-    """Note whether two results differ: now, or, where they are traced, whenever the program runs."""
+def _compare(a: Any, b: Any, calls: list[float]) -> None:
+    """Note by which factor two results differ: now, or, where they are traced, whenever the program runs."""
     import jax
     from jax.core import Tracer
 
     left, right = jax.tree.leaves(a), jax.tree.leaves(b)
     if not any(isinstance(leaf, Tracer) for leaf in (*left, *right)):
-        calls.append(_other(left, right))
+        calls.append(_factor(left, right))
         return
     both = [jax.tree.map(_numbers, side) for side in (left, right)]
     if [getattr(leaf, "shape", ()) for leaf in both[0]] != [getattr(leaf, "shape", ()) for leaf in both[1]]:
-        calls.append(True)
+        calls.append(math.inf)
         return
 
     @jax.custom_batching.custom_vmap
     def tell(sides: Any) -> Any:
-        jax.debug.callback(lambda sides: calls.append(_other(*sides)), sides)
+        jax.debug.callback(lambda sides: calls.append(_factor(*sides)), sides)
         return jax.numpy.zeros(())
 
     @tell.def_vmap
@@ -305,19 +338,28 @@ def _numbers(leaf: Any) -> Any:
     return jax.random.key_data(leaf) if is_key else leaf
 
 
-def _other(left: Sequence[Any], right: Sequence[Any]) -> bool:
+def _factor(left: Sequence[Any], right: Sequence[Any]) -> float:
+    """The largest factor by which two results differ, array by array: 1 where they are the same.
+
+    >>> _factor([2.0, [1.0, 3.0]], [4.0, [1.0, 3.0]])
+    2.0
+    """
     import numpy as np
 
-    if len(left) != len(right):
-        return True
-    for x, y in zip(left, right, strict=True):
+    found = 1.0 if len(left) == len(right) else math.inf
+    for x, y in zip(left, right, strict=False):
         try:
             x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError):
-            return x is not y
-        if x.shape != y.shape or not same(x.reshape(-1).tolist(), y.reshape(-1).tolist()):
-            return True
-    return False
+            found = found if x is y else math.inf
+            continue
+        if x.shape != y.shape:
+            found = math.inf
+        elif not same(x.reshape(-1).tolist(), y.reshape(-1).tolist()):
+            least = min(np.max(np.abs(x)), np.max(np.abs(y)))
+            change = np.max(np.abs(x - y)) / least if least > 0 else math.inf
+            found = max(found, 1.0 + SAME, 1.0 + change if change == change else math.inf)
+    return float(found)
 
 
 def other_cases(claim: Claim) -> list[tuple[Config, int]]:
@@ -397,15 +439,25 @@ def below_bar(trials: Sequence[MutantResult]) -> list[str]:
     """Which papers kill too few of the mutants that a strength has to kill."""
     found = []
     for paper in sorted({trial.paper for trial in trials}):
-        for strength, (share, operators) in BARS.items():
-            judged = [t for t in trials if (t.paper, t.strength) == (paper, strength) and t.operator in operators]
-            counted = [t for t in judged if t.outcome in ("killed", "survived", "masked")]
-            killed = sum(trial.outcome == "killed" for trial in counted)
-            if counted and killed < share * len(counted):
+        for strength, (share, _) in BARS.items():
+            own = [trial for trial in trials if (trial.paper, trial.strength) == (paper, strength)]
+            killed = sum(t.outcome == "killed" and counts_for(strength, t.operator) for t in own)
+            missed = sum(t.outcome in MISSED and counts_against(strength, t.operator, t.note) for t in own)
+            if killed < share * (killed + missed):
                 found.append(
-                    f"{paper}: {killed} of {len(counted)} mutants of {strength} claims killed, {share:.0%} asked"
+                    f"{paper}: {killed} of {killed + missed} mutants of {strength} claims killed, {share:.0%} asked"
                 )
     return found
+
+
+def counts_for(strength: str, operator: str) -> bool:
+    """Whether a mutant that is killed counts: of an inequality all do, since each has made the statement false."""
+    return strength == "inequality" or operator in BARS[strength][1]
+
+
+def counts_against(strength: str, operator: str, note: str) -> bool:
+    """Whether one that is missed counts: of an inequality the reversed ones, and those beyond the printed margin."""
+    return operator in BARS[strength][1] or (strength == "inequality" and note.startswith(BEYOND))
 
 
 def as_dicts(trials: Iterable[MutantResult]) -> list[dict[str, Any]]:
