@@ -18,7 +18,7 @@ from stairwise.config import Config, ConfigError, find_leaf, named, one_line, sh
 from stairwise.lab import own, registry
 from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.experiment import Experiment, Figure, Trial
-from stairwise.lab.contract.plots import house_style
+from stairwise.lab.contract.plots import STYLE, house_style
 from stairwise.lab.contract.verdict import Verdict
 from stairwise.lab.ledger.checking import checked
 from stairwise.lab.ledger.falsify import LIMIT
@@ -256,6 +256,17 @@ def figure_bytes(figure: Any, suffix: str) -> bytes:
             figure.savefig(buffer, format=suffix[1:], metadata=stamps.get(suffix))
     finally:
         plt.close(figure)
+    return _few_colours(buffer) if suffix == ".png" else buffer.getvalue()
+
+
+def _few_colours(drawn: io.BytesIO) -> bytes:
+    """A PNG with a palette of 256 colours, which is a third of the size and looks the same."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    picture = Image.open(drawn).convert("RGB")
+    few = picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few.save(buffer, "png", optimize=True, dpi=(STYLE["savefig.dpi"],) * 2)
     return buffer.getvalue()
 
 

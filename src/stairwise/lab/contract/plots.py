@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -52,14 +53,39 @@ def empty_figure(**options: Any) -> Any:
 
 
 def titled(figure: Any, title: str, sizes: str) -> None:
-    """What is plotted above the figure; sizes, seeds and budgets below it, small, where a legend may be already."""
-    figure.suptitle(title, fontsize=8)
+    """What the data show above the figure; sizes, seeds and budgets below it, small, where a legend may be already.
+
+    A title says the finding with the numbers of these very records, so that it is true of anyone's own run.
+    """
+    inches = figure.get_size_inches()[0]
+    figure.suptitle(fitted(title, 14 * inches), fontsize=8)
+    sizes = fitted(sizes, 19 * inches)
     below = [legend for legend in figure.legends if getattr(legend, "_outside_loc", None) == "lower"]
     if below:  # Matplotlib would draw the two over each other
         below[0].set_title(sizes, prop={"size": 6})
         below[0].get_title().set_color("0.35")
     else:
         figure.supxlabel(sizes, fontsize=6, color="0.35")
+
+
+def fitted(text: str, most: float) -> str:
+    """Lines of at most so many characters, as few as it takes and about as long as each other.
+
+    >>> fitted("One step finds the tree in every run", 30)
+    'One step finds the\\ntree in every run'
+    """
+
+    def lines(width: int) -> list[str]:
+        return [
+            line
+            for given in text.split("\n")
+            for line in wrap(given, width, break_long_words=False, break_on_hyphens=False)
+        ]
+
+    width = max(1, int(most))
+    while width > 1 and len(lines(width - 1)) == len(lines(width)):
+        width -= 1
+    return "\n".join(lines(width))
 
 
 @contextmanager

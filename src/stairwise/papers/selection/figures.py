@@ -22,7 +22,8 @@ from stairwise.papers.selection.theory.fcn import optimal_risk
 from stairwise.papers.selection.theory.generalisation import loss_ratio_limit
 
 ARM_COLOURS = {"stochastic": COLOURS[0], "fixed": COLOURS[1]}
-HALVED = "validation loss (1/2 convention)"
+HALVED = "validation loss (half)"
+ROUNDING = 1e-6  # below this a loss of float32 is its rounding
 
 
 def by_arm(records: Sequence[Any]) -> dict[str, list[Any]]:
@@ -43,6 +44,12 @@ def trivial_loss(config: Any, sparsity: int | None = None) -> float:
 def title(config: Any) -> str:
     sizes = config.task
     return f"T={sizes.length}, q={sizes.sparsity}, d={sizes.width}, d_e={config.encoding.width}, B={config.batch}"
+
+
+def ends(arms: dict[str, list[Any]], name: str) -> str:
+    """The median of a metric at the end of training, arm by arm."""
+    found = {arm: np.median([record.final(name) for record in own]) for arm, own in arms.items()}
+    return " and ".join(f"{value:.2g} ({arm})" for arm, value in found.items())
 
 
 def convergence(records: Sequence[Any]):
@@ -73,7 +80,10 @@ def convergence(records: Sequence[Any]):
     count_axis(left)
     count_axis(right)
     sizes = f"{title(chosen[0].config)}; {seeds_note(chosen)}"
-    titled(figure, "Training loss, its inverse, and how close the weights are to the truth", sizes)
+    first, last = (np.median([values[place] for _, values in loss]) for place in (0, -1))
+    W, V = (min(record.final(f"cosine {name}") for record in chosen) for name in "WV")
+    found = f"The loss goes from {first:.2g} to {last:.2g}; W and V end at cosines of {W:.3f} and {V:.3f} or more"
+    titled(figure, f"{found} with the truth", sizes)
     return figure
 
 
@@ -95,11 +105,12 @@ def lengths(records: Sequence[Any]):
     arms, config = by_arm(records), records[0].config
     names = [f"loss length={length}" for length in config.test_lengths]
     figure, axes = subplots(1, len(names), figsize=(2 * COLUMN, 2.6), sharey=True, squeeze=False)
-    labels = [f"T_test={length}" for length in config.test_lengths]
+    labels = [f"length {length}" for length in config.test_lengths]
     _panels(axes[0], arms, names, labels)
     axes[0][0].set_ylabel(HALVED)
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper")
-    titled(figure, "Loss at lengths that were not trained", f"trained at {title(config)}; {seeds_note(records)}")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(arms))
+    found = f"At length {config.test_lengths[-1]} the loss ends at {ends(arms, names[-1])}"
+    titled(figure, found, f"trained at {title(config)}; {seeds_note(records)}")
     return figure
 
 
@@ -107,8 +118,8 @@ def generalisation(records: Sequence[Any]):
     """Figures 4-7: longer sequences on top, larger subsets below."""
     arms, config = by_arm(records), records[0].config
     rows = [
-        ([f"loss length={n}" for n in config.test_lengths], [f"T_test={n}" for n in config.test_lengths]),
-        ([f"loss sparsity={q}" for q in config.test_sparsities], [f"q_test={q}" for q in config.test_sparsities]),
+        ([f"loss length={n}" for n in config.test_lengths], [f"length {n}" for n in config.test_lengths]),
+        ([f"loss sparsity={q}" for q in config.test_sparsities], [f"{q} selected" for q in config.test_sparsities]),
     ]
     columns = max(len(names) for names, _ in rows)
     figure, axes = subplots(2, columns, figsize=(2 * COLUMN, 4.0), sharey="row", squeeze=False)
@@ -117,10 +128,11 @@ def generalisation(records: Sequence[Any]):
         row[0].set_ylabel(HALVED)
         for empty in row[len(names) :]:
             empty.set_visible(False)
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(arms))
     how = f"{config.optimizer.upper() if config.optimizer == 'sgd' else 'Adam'}, {config.start} start"
     trained = f"trained at {title(config)}; {seeds_note(records)}"
-    titled(figure, f"Loss on longer sequences (top) and larger subsets (bottom): {how}", trained)
+    found = ", ".join(f"at {ends(arms, names[-1])} for {labels[-1]}" for names, labels in rows if names)
+    titled(figure, f"{how}: the loss ends {found}", trained)
     return figure
 
 
@@ -161,7 +173,12 @@ def _heatmaps(record: Any, steps: Sequence[int]):
             panel.set_yticks([])
         figure.colorbar(picture, ax=row, shrink=0.8)
     axes[0][0].set_yticks([width / 2, width + record.config.encoding.width / 2], ["token", "position"], rotation=90)
-    titled(figure, "Weights over training", f"{title(record.config)}, seed {record.seed}")
+    W, V = (record.array(f"train/{name}@{steps[-1]}") for name in "WV")
+    shares = [
+        np.square(np.diag(part)).sum() / np.square(whole).sum() for part, whole in ((W[width:, width:], W), (V, V))
+    ]
+    found = f"{shares[0]:.0%} of W lies on the diagonal of positions, {shares[1]:.0%} of V on that of tokens"
+    titled(figure, f"In the end {found} (squared)", f"{title(record.config)}, seed {record.seed}")
     return figure
 
 
@@ -186,11 +203,23 @@ def fcn_risks(records: Sequence[Any]):
             axes.plot(
                 *zip(*risks, strict=True), marker, color=colour, markersize=4, alpha=0.8, label=f"trained, {label}"
             )
-    axes.set(xscale="log", yscale="log", xlabel="first-layer width m", ylabel="risk E||target - f||^2 (not halved)")
+    axes.set(xscale="log", yscale="log", xlabel="first-layer width m", ylabel="risk E||target - f||² (not halved)")
     axes.set_xlim(0.9, 1.15 * widest)
     axes.legend(loc="lower left", fontsize=6)
-    titled(figure, "Trained nets against the infimum of their width", f"T={T}, q={q}, d={d}; a point is a trained net")
+    titled(figure, reached(records, exact), f"T={T}, q={q}, d={d}; a point is a trained net")
     return figure
+
+
+def reached(records: Sequence[Any], infimum: np.ndarray) -> str:
+    """How near the infimum of their width the narrow nets come, and where the wide ones end."""
+    risks = [(record.config.first_width, float(record.array("train/risk"))) for record in records]
+    narrow = [risk / infimum[width - 1] for width, risk in risks if width < len(infimum)]
+    wide = [risk for width, risk in risks if width >= len(infimum)]
+    parts = [f"narrower than Td end at {min(narrow):.2f} to {max(narrow):.2f} times their infimum"] if narrow else []
+    parts += (
+        [f"{'the others' if narrow else 'of width Td or more'} at a risk of {max(wide):.1g} or less"] if wide else []
+    )
+    return f"Trained nets {', '.join(parts)}"
 
 
 def switches(records: Sequence[Any]):
@@ -199,8 +228,8 @@ def switches(records: Sequence[Any]):
     config = records[0].config
     columns = {
         "in distribution": "loss in",
-        f"T_test={max(config.test_lengths)}": f"loss length={max(config.test_lengths)}",
-        f"q_test={max(config.test_sparsities)}": f"loss sparsity={max(config.test_sparsities)}",
+        f"length {max(config.test_lengths)}": f"loss length={max(config.test_lengths)}",
+        f"{max(config.test_sparsities)} selected": f"loss sparsity={max(config.test_sparsities)}",
         "cosine of W": "cosine W",
     }
     figure, axes = subplots(1, len(columns), figsize=(2.2 * COLUMN, 0.19 * len(arms) + 1), sharey=True)
@@ -214,9 +243,14 @@ def switches(records: Sequence[Any]):
             panel.set_xscale("log")
     axes[0].set_yticks(range(len(arms)), list(arms))
     axes[0].set_xlabel("loss (1/2 convention)")
+    name = columns[f"length {max(config.test_lengths)}"]
+    median = {arm: np.median([record.final(name) for record in chosen]) for arm, chosen in arms.items()}
+    pairs = [(arm, arm.replace("stochastic", "fixed")) for arm in arms if "stochastic" in arm]
+    both = [median[fresh] < median[fixed] for fresh, fixed in pairs if fixed in median]
     titled(
         figure,
-        "Losses and cosine under every switch, with stochastic and fixed encodings",
+        f"Stochastic encodings beat fixed ones at length {max(config.test_lengths)} under {sum(both)} of {len(both)}"
+        " switches that have both (medians)",
         f"trained at {title(config)}, {config.steps} steps; a dot is a seed",
     )
     return figure
@@ -225,25 +259,31 @@ def switches(records: Sequence[Any]):
 def population_dynamics(records: Sequence[Any]):
     """Exact gradient flow, one-hot: the loss against (T-1)/(4 eta t), and what the weights cost at other lengths."""
     figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.7))
+    ratios = []
     for colour, record in zip(COLOURS, records, strict=False):
-        T, time = record.config.task.length, record.array("time")
-        left.loglog(time, record.array("loss"), color=colour, label=f"T={T}")
+        T, above = record.config.task.length, record.array("loss") > ROUNDING
+        time, loss = record.array("time")[above], record.array("loss")[above]
+        left.loglog(time, loss, color=colour, label=f"T={T}")
         late = time > T
         left.loglog(time[late], (T - 1) / (4 * time[late]), color=colour, linestyle=":", linewidth=1)
+        ratios.append(loss[-1] * 4 * time[-1] / (T - 1))
     left.set(xlabel="time $\\eta t$", ylabel="population loss (1/2 convention)", title="dotted: (T-1)/(4 $\\eta t$)")
     left.legend(loc="lower left")
     longest = max(records, key=lambda record: record.config.task.length)
     task = longest.config.task
     for colour, length in zip(COLOURS, longest.config.test_lengths, strict=False):
         ratio = longest.array(f"loss length={length}") / longest.array("loss")
-        right.loglog(longest.array("time"), ratio, color=colour, label=f"T_test={length}")
+        right.loglog(longest.array("time"), ratio, color=colour, label=f"length {length}")
         right.axhline(loss_ratio_limit(task, replace(task, length=length)), color=colour, linestyle=":", linewidth=1)
     right.set(
         xlabel="time $\\eta t$",
-        ylabel=f"loss at T_test over loss at T={task.length}",
+        ylabel=f"loss there over loss at length {task.length}",
         title="dotted: limit in closed form",
     )
     right.legend(loc="lower left", bbox_to_anchor=(0, 0.07))
-    lengths = ", ".join(str(record.config.task.length) for record in records)
-    titled(figure, "Exact gradient flow: loss against its law, and against that at longer inputs", f"T = {lengths}")
+    titled(
+        figure,
+        f"Exact gradient flow ends at {min(ratios):.2f} to {max(ratios):.2f} times its law (T-1)/(4$\\eta t$)",
+        f"losses down to {ROUNDING:g}; right: trained at T={task.length}, tested at longer inputs",
+    )
     return figure
