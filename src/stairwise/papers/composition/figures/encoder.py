@@ -18,7 +18,7 @@ def mix(records: Sequence[Any]):
     """Figure 3 right: accuracy at the hardest hop run by run, what the mixture learns of the others, and when."""
     config, mixed_runs, alone = records[0].config, *arms_of(records)
     hardest = max(hop for record in records for hop in record.config.hops)
-    figure, (left, middle, right) = subplots(1, 3, figsize=(2.2 * COLUMN, 2.5))
+    figure, (left, middle, right) = subplots(1, 3, figsize=(2.2 * COLUMN, 2.9))
     for number, (runs, name) in enumerate(((mixed_runs, "mixture"), (alone, f"{hops(hardest)} only"))):
         label: str | None = name
         for record in runs:  # a run learns a hop or does not: quartiles between the two would show what no run does
@@ -37,7 +37,7 @@ def mix(records: Sequence[Any]):
         all_seeds(right, runs, hops(hop), colour(place + 2), DASHES[place])
     for axes in (left, right):
         axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
-        axes.set(xlabel="step", ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.03))
+        axes.set(xlabel="step", ylabel="held-out accuracy", ylim=(0, 1.03))
     left.set_title(f"{hops(hardest)}, run by run")
     middle.set(xlabel="step", ylabel=f"share of runs at {LEARNT:g} or above", ylim=(-0.02, 1.03))
     middle.set_title(f"runs that have learnt {hops(hardest)}")
@@ -47,7 +47,11 @@ def mix(records: Sequence[Any]):
     left.legend(loc="lower left", ncols=2, fontsize=6)
     middle.legend(loc="upper left", fontsize=6)
     right.legend(loc="center right", fontsize=6)
-    figure.suptitle(finding(mixed_runs, alone, hardest), fontsize=8)
+    titled(
+        figure,
+        finding(mixed_runs, alone, hardest),
+        f"{describe(config)}; {len(alone or mixed_runs)} seeds; dotted: chance",
+    )
     return figure
 
 
@@ -105,13 +109,17 @@ def pools(records: Sequence[Any]):
     map_.set(xlabel=f"examples (above: runs over {LEARNT:g})", title=f"{hops(config.hops[-1])}, at the end")
     map_.set_xticks(range(len(ordered)), [EngFormatter(sep="")(samples) if samples else "fresh" for samples in ordered])
     for row in grid:
-        row[0].set(ylabel="held-out accuracy (dotted: chance)", ylim=(0, 1.16))
+        row[0].set(ylabel="held-out accuracy", ylim=(0, 1.16))
     panels[0].legend(loc="lower right", bbox_to_anchor=(1, 0.2))
     seeds = len({record.seed for record in records})
+    learnt = {samples: hits(arms[samples], config.hops[-1]).reached for samples in ordered}
+    best, most = max(ordered, key=lambda samples: learnt[samples]), ordered[-1]
+    found = [f"{learnt[samples]} of {len(arms[samples])} runs from {f'{samples:,}' if samples else 'fresh'} examples"
+             for samples in dict.fromkeys((best, most))]  # fmt: skip
     titled(
         figure,
-        f"Accuracy from few examples repeated, and from many: {hops(config.hops[-1])} and fewer",
-        f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot",
+        f"{hops(config.hops[-1])} are learnt in {', in '.join(found)}",
+        f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot; dotted: chance",
     )
     return figure
 
@@ -134,7 +142,9 @@ def takeoff(records: Sequence[Any]):
     left.set(
         xscale="log", xlabel="labels in the pool", ylabel=f"share of runs at {LEARNT:g} or above", ylim=(-0.03, 1.03)
     )
-    right.set(xscale="log", yscale="log", xlabel="$N(N-1)^{2k-1}$", ylabel="smallest pool that suffices")
+    right.set(
+        xscale="log", yscale="log", xlabel="labels predicted, $N(N-1)^{2k-1}$", ylabel="smallest pool that suffices"
+    )
     figure.legend(*left.get_legend_handles_labels(), fontsize=6, loc="outside right center")
     left.set_title("runs that learn k hops alone")
     right.set_title("smallest pool for half of the runs")

@@ -7,6 +7,7 @@ import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.composition.figures.after_steps import hops, size
+from stairwise.train.stage import LOST
 
 FLOOR = 1e-4  # a share of wrong tokens below this is drawn here
 
@@ -25,12 +26,15 @@ def thresholds(records: Sequence[Any]):
     units = np.array([record.config.unit for record in records])
     line = np.array([0.8 * units.min(), 1.2 * units.max()])
     right.plot(line, 32 * line, ":", color="grey", linewidth=1, label="32 kN(L+1)²")
-    right.set(xscale="log", yscale="log", xlabel="kN(L+1)²", ylabel="M*: first look without error")
+    right.set(xscale="log", yscale="log", xlabel="kN(L+1)²", ylabel="M*, samples without error")
     right.set_title("by size")
     right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
+    needed = [(first_right(record, "wrong"), record.config.unit) for record in records]
+    times = [samples / unit for samples, unit in needed if samples]
+    found = f" from {min(times):.2g} to {max(times):.2g} times kN(L+1)² samples on" if times else ""
     titled(
         figure,
-        "Samples until no token attends to a wrong key",
+        f"No token attends to a wrong key{found} in {len(times)} of {len(records)} runs",
         f"{_seeds(records)}; left: bottom row: none wrong; right: open: not reached",
     )
     return figure
@@ -45,7 +49,7 @@ def sharing(records: Sequence[Any]):
     _wrong(left, largest, f"wrong layer {last}", "each position by itself", 0)
     _wrong(left, largest, f"wrong layer {last} shared", "shared by all positions", 1)
     left.set(xlabel="samples M", ylabel=f"wrong attention, layer {last}", title=size(largest[0].config))
-    left.legend(loc="lower left", fontsize=6)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), fontsize=6, ncols=2)
     every: list[float] = []
     for number, (label, chosen) in enumerate(groups.items()):
         places, ratios = [], []
@@ -63,11 +67,11 @@ def sharing(records: Sequence[Any]):
     right.minorticks_off()
     right.set_xticks(range(2, max(r.config.task.layers for r in records) + 1))
     right.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
-    less = f"needs {np.median(every):.2g} times fewer samples (median)" if every else "by size"
+    less = f"takes {np.median(every):.2g} times fewer samples (median)" if every else "by size"
     titled(
         figure,
         f"Averaging over positions {less}",
-        f"{_seeds(records)}; M*: first look without error; dotted: k, what k times less noise gives",
+        f"{_seeds(records)}; M*: first measurement without error; dotted: k, what k times less noise gives",
     )
     return figure
 
@@ -147,9 +151,12 @@ def values(records: Sequence[Any]):
         )
     axes.set(xlabel="c of V = cI + Gaussian(1/kN)", ylabel="share after the first step", ylim=(-0.03, 1.05))
     axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.2), fontsize=6)
+    shares = {c: np.mean([r.final("attending layer 1") for r in chosen if r.config.values.scale == c]) for c in scales}
+    none, whole = min(scales, key=abs), max(scales)
     titled(
         figure,
-        "Tokens on the right key after one step, by how near V is to the identity",
+        f"One step puts {shares[none]:.2f} of tokens on the right key at c = {none:g},"
+        f" {shares[whole]:.2f} at c = {whole:g} (means)",
         f"{size(config)}, M={config.samples:,}; a dot is a seed, lines are means",
     )
     return figure
@@ -172,10 +179,16 @@ def trained_values(records: Sequence[Any]):
     axes.set_xticks(range(len(rates)), ["frozen" if rate == 0 else f"{rate:g}" for rate in rates])
     axes.set(xlabel="learning rate of V over that of $W_{KQ}$", ylabel="held-out accuracy at the end", ylim=(0, 1.05))
     axes.legend(loc="upper right")
+    lost = {rate: sum(r.status in LOST for r in chosen if r.config.values.rate == rate) for rate in rates}
+    moved = [rate for rate in rates if rate and not lost[rate]]
+    still = f", none at {' and '.join(f'{rate:g}' for rate in moved)}" if moved else ""
+    worst = next((rate for rate in rates if lost[rate]), None)
+    found = f"{sum(lost.values())} runs are lost when values train at {worst:g} of the keys' rate or more{still}"
     titled(
         figure,
-        "Accuracy when values are trained along with keys",
-        f"{size(config)}, V starts at the identity; a dot is a seed; dotted: chance",
+        found if worst is not None else "No run is lost when values are trained along with keys",
+        f"{size(config)}, V starts at the identity; a dot is a seed, lines are medians;"
+        " dotted: chance, where lost runs are drawn",
     )
     return figure
 
@@ -197,9 +210,15 @@ def sparse(records: Sequence[Any]):
     axes.set(xlabel="layer", ylabel="tokens that attend to the right key", ylim=(0, 1.05))
     axes.set_xticks(layers)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
+    last = {
+        arm: np.median([record.final(f"attending layer {layers[-1]}") for record in chosen])
+        for arm, chosen in arms.items()
+    }
+    best, worst = max(last, key=lambda arm: last[arm]), min(last, key=lambda arm: last[arm])
     titled(
         figure,
-        "Tokens on the right key after one step per layer, by code",
+        f"In the last layer {last[best]:.2f} of tokens are on the right key ({best}),"
+        f" {last[worst]:.2f} with {worst} (medians)",
         f"{size(config)}, M={config.samples:,}; a dot is a seed; m: permutations that move",
     )
     return figure
