@@ -58,8 +58,8 @@ def titled(figure: Any, title: str, sizes: str) -> None:
     A title says the finding with the numbers of these very records, so that it is true of anyone's own run.
     """
     inches = figure.get_size_inches()[0]
-    figure.suptitle(fitted(title, 14 * inches), fontsize=8)
-    sizes = fitted(sizes, 19 * inches)
+    figure.suptitle(fitted(title, 15 * inches), fontsize=8)
+    sizes = fitted(sizes, 21 * inches)
     below = [legend for legend in figure.legends if getattr(legend, "_outside_loc", None) == "lower"]
     if below:  # Matplotlib would draw the two over each other
         below[0].set_title(sizes, prop={"size": 6})

@@ -44,11 +44,15 @@ def heat_maps(records: Sequence[Any]):
             predicate, answer = (np.mean([diagonal(r, length, part) for r in runs]) for part in ("predicate", "answer"))
             axis.set_title(f"{kind(runs[0])}: predicate {predicate:.2f}, answer {answer:.2f}", fontsize=7)
     figure.colorbar(image, ax=axes, shrink=0.8)
+    found = []
+    for residual, runs in rows.items():
+        predicate, answer = (np.mean([diagonal(r, length, part) for r in runs]) for part in ("predicate", "answer"))
+        found.append(f"{predicate:.2f} and {answer:.2f} {_with(residual)}")
     _caption(
         figure,
         records,
-        "Attention of answers a0, a1, ... to predicates (p) and answers (a)",
-        "averaged over heads and seeds",
+        f"Answers attend to the predicate they need and to themselves: {', '.join(found)}",
+        "rows: answers a0, a1, ...; columns: predicates (p), answers (a); averaged over heads and seeds",
     )
     return figure
 
@@ -65,30 +69,28 @@ def permuted(records: Sequence[Any]):
     needed[order, np.arange(length)] = needed[np.arange(length), length + np.arange(length)] = 0.5
     image = _heat(axes[0][0], needed, length, order)
     axes[0][0].set_title("the two clauses needed,\npredicates permuted", fontsize=7)
+    followed: list[bool] = []
     for axis, record in zip(axes[0][1:], chosen, strict=True):
         weights = mean_map([record], length, "attention permuted")
+        followed += list(weights[record.array(f"train/order {length}"), :length].argmax(axis=1) == np.arange(length))
         _heat(axis, weights, length, record.array(f"train/order {length}"))
         axis.set_title(f"{kind(record)}\nlogits move by {record.final('order logits'):.0e}", fontsize=7)
     figure.colorbar(image, ax=axes[0], shrink=0.8)
-    _caption(
-        figure, chosen, "Attention follows the predicates when they are permuted", f"seed {seed}, averaged over heads"
-    )
+    found = f"{sum(followed)} of {len(followed)} answers look most at the predicate they need, wherever it stands"
+    _caption(figure, chosen, found, f"seed {seed}, averaged over heads")
     return figure
 
 
 def predicate_diagonal(records: Sequence[Any]):
     """Figure 6."""
     return _diagonals(
-        records,
-        "predicate",
-        "attention to the right predicate",
-        "Attention of an answer to the predicate that it needs",
+        records, "predicate", "attention to the right predicate", "Answers attend to the predicate they need"
     )
 
 
 def answer_diagonal(records: Sequence[Any]):
     """Figure 7."""
-    return _diagonals(records, "answer", "attention of an answer to itself", "Attention of an answer to itself")
+    return _diagonals(records, "answer", "attention of an answer to itself", "Answers attend to themselves")
 
 
 def _diagonals(records: Sequence[Any], part: str, words: str, title: str):
@@ -110,8 +112,16 @@ def _diagonals(records: Sequence[Any], part: str, words: str, title: str):
     axes[0][0].set_ylim(0, min(1.0, axes[0][0].get_ylim()[1]))
     named = {label: line for axis in axes[0] for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     axes[0][-1].legend(named.values(), named, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _caption(figure, records, f"{title}, along the sentence", seeds_note(records))
+    found = []
+    for residual, chosen in columns.items():
+        means = [f"{np.mean([diagonal(r, length, part) for r in chosen]):.2f} at L={length}" for length in lengths]
+        found.append(f"{' and '.join(means)} {_with(residual)}")
+    _caption(figure, records, f"{title}: {', '.join(found)} (means)", seeds_note(records))
     return figure
+
+
+def _with(residual: bool) -> str:
+    return "with residual" if residual else "without"
 
 
 def _heat(axis: Any, weights: np.ndarray, length: int, order: np.ndarray | None = None):

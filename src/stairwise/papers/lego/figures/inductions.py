@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots
+from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.lego.theory import inductions
 
 OF = {
@@ -53,5 +53,11 @@ def held(records: Sequence[Any]):
                 panel.plot([steps[count] + 1], [place], "x", color="black", markersize=4)
         panel.set_yticks(range(len(found)), [f"{OF[stage]} {part}" for stage, part, _, _ in found], fontsize=6)
         panel.invert_yaxis()
-        panel.set(xscale="log", title=f"{action}; a cross: the part fails", xlabel="step + 1")
+        panel.set(xscale="log", title=action, xlabel="step + 1")
+    ends = [count == len(steps) for found in rows.values() for _, _, steps, count in found]
+    titled(
+        figure,
+        f"{sum(ends)} of {len(ends)} parts of the induction hypotheses hold to the end of their stage",
+        "bar: the stage, dark while the part holds; cross: where it fails",
+    )
     return figure

@@ -41,34 +41,55 @@ def two_actions(records: Sequence[Any]):
     named = axes[0][0].get_legend_handles_labels()
     figure.legend(*named, loc="outside right upper")
     trained = f"trained at the dashed length; {sizes(records[0].config)}; {seeds_note(records)}"
-    titled(figure, "Sentences with every value right in a greedy roll-out, by length, action and protocol", trained)
+    titled(figure, _further(records), trained)
     return figure
+
+
+def _further(records: Sequence[Any]) -> str:
+    """Which action has more chains right over all lengths (mean of the medians), protocol by protocol."""
+    panels = grouped(records, lambda record: protocol(record.config))
+    ahead = []
+    for chosen in panels.values():
+        actions = grouped(chosen, lambda record: record.config.task.action)
+        medians = {
+            action: np.median([curve(run, run.config.test_lengths)[1] for run in runs], axis=0)
+            for action, runs in actions.items()
+        }
+        ahead.append(max(medians, key=lambda action: medians[action].mean()))
+    found = ", ".join(f"{action} in {ahead.count(action)}" for action in dict.fromkeys(ahead))
+    return f"Chains come out right up to larger lengths for {found} of {len(panels)} protocols"
 
 
 def controls(records: Sequence[Any]):
     """One curve an action, and the spread over seeds at the longest length."""
-    return _one_panel(records, lambda record: record.config.task.action, "How far each action extrapolates")
+    return _one_panel(records, lambda record: record.config.task.action)
 
 
 def positions(records: Sequence[Any]):
     """One curve a positional encoding."""
     words = {"none": "none (NoPE)", "learned": "learned", "rotary": "rotary", "randomised": "learned, randomised"}
-    return _one_panel(
-        records, lambda record: words[record.config.model.positions], "How far each kind of positions extrapolates"
-    )
+    return _one_panel(records, lambda record: words[record.config.model.positions])
 
 
-def _one_panel(records: Sequence[Any], by: Any, title: str):
+def _one_panel(records: Sequence[Any], by: Any):
     config = records[0].config
     figure, axes = subplots(figsize=(1.35 * COLUMN, 2.7))
     for number, (label, runs) in enumerate(grouped(records, by).items()):
         draw_curves(axes, runs, config.test_lengths, f"{label}, {losses(runs)}", number)
     length_axis(axes, config.test_lengths, config.task.length)
     axes.set_ylabel("all values right (greedy roll-out)")
-    actions = dict.fromkeys(record.config.task.action for record in records)
-    shown = f"{title}, {next(iter(actions))}" if len(actions) == 1 else title
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
-    titled(figure, shown, f"{sizes(config)}; {protocol(config)}\n{seeds_note(records)}")
+    longest, actions = config.test_lengths[-1], dict.fromkeys(record.config.task.action for record in records)
+    right = {
+        label: np.median([run.final(f"exact {longest}") for run in runs])
+        for label, runs in grouped(records, by).items()
+    }
+    best, worst = (chosen(right, key=lambda label: right[label]) for chosen in (max, min))
+    found = (
+        f"At L={longest}, {right[best]:.2f} of chains are right with {best}, {right[worst]:.2f} with {worst} (medians)"
+    )
+    of = f"{next(iter(actions))}; " if len(actions) == 1 else ""
+    titled(figure, found, f"{of}{sizes(config)}; {protocol(config)}\n{seeds_note(records)}")
     return figure
 
 
@@ -88,8 +109,8 @@ def stages(records: Sequence[Any]):
     )
     left.set_xticks(base.test_lengths, [str(length) for length in base.test_lengths])
     left.minorticks_off()
-    left.legend(loc="lower left")
-    left.set_title("exact match by length")
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=4, fontsize=6)
+    left.set_title("chains right by length; dashed: trained")
     right.set_title("own labels")
     for number, name in enumerate(("exact", "step")):
         runs = [curve_of_labels(record, config.lengths, name) for record in records]
@@ -99,10 +120,16 @@ def stages(records: Sequence[Any]):
     )
     right.set_xticks(config.lengths, [str(length) for length in config.lengths])
     right.minorticks_off()
-    right.legend(loc="lower left")
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, fontsize=6)
+    before, after = (
+        np.median([curve(record, base.test_lengths, stage=f"L={length}")[1] for record in records], axis=0)
+        for length in (lengths[0], lengths[-1])
+    )
+    most = int(np.argmax(after - before))
     titled(
         figure,
-        f"Self-training on {base.task.action}: what is right after every stage",
+        f"Self-training on {base.task.action} to L={lengths[-1]}: {before[most]:.2f} of chains of length"
+        f" {base.test_lengths[most]} are right before, {after[most]:.2f} after (medians)",
         f"{sizes(base)}; {protocol(base)}; {seeds_note(records)}",
     )
     return figure

@@ -17,11 +17,13 @@ def separation(records: Sequence[Any]):
     lengths = [length for length in config.test_lengths if length > config.task.length]
     shape = (COLUMN * len(norms) + 0.4, 1.45 * len(lengths) + 0.7)
     figure, axes = subplots(len(lengths), len(norms), figsize=shape, squeeze=False)
+    cells = []
     for column, (norm, chosen) in zip(axes.T, norms.items(), strict=True):
         pools = grouped(chosen, lambda record: record.config.samples)
         steps = chosen[0].series("loss")[0]
         for axis, length in zip(column, lengths, strict=True):
             found = [[compared(runs, length, int(step)) for step in steps] for runs in pools.values()]
+            cells += [cell for line in found for cell in line]
             values = np.array([[cell.difference.value for cell in line] for line in found])
             image = axis.imshow(values, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
             for place, cell in np.ndenumerate(np.array([[str(cell) for cell in line] for line in found])):
@@ -35,10 +37,12 @@ def separation(records: Sequence[Any]):
     for axis in axes[:, 0]:
         axis.set_ylabel("sentences")
     first, second = compared(records, lengths[-1], None).actions
+    ahead = [cell.ahead for cell in cells]
     figure.colorbar(image, ax=axes, shrink=0.7, label=f"{first} minus {second}")
     titled(
         figure,
-        f"When {first} and {second} separate: mean exact match of the one above that of the other",
-        f"{sizes(config)}; *: ahead beyond the 95% interval; {seeds_note(records).split(':')[0]}",
+        f"{first} is ahead in {ahead.count(first)} of {len(ahead)} cells, {second} in {ahead.count(second)}",
+        f"mean exact match of {first} above that of {second}; {sizes(config)};"
+        f" *: ahead beyond the 95% interval; {seeds_note(records).split(':')[0]}",
     )
     return figure

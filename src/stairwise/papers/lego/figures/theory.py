@@ -65,7 +65,12 @@ def features(records: Sequence[Any]):
     last.plot(ends, ends, ":", color="black", linewidth=0.8)
     last.set(xlabel="C of Theorem C.1", ylabel="V(g)/V(y)", title="ratio (bars: all seeds)")
     last.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    titled(figure, "What the FFN learns on one-step chains, and its ratio against Theorem C.1", seeds_note(records))
+    off = max(abs(record.final("ratio") / ratio_of(record) - 1) for record in records)
+    titled(
+        figure,
+        f"On one-step chains V(g)/V(y) is Theorem C.1's ratio up to {off:.1%} in all {len(records)} runs",
+        seeds_note(records),
+    )
     return figure
 
 
@@ -90,7 +95,14 @@ def starts(records: Sequence[Any]):
     panels[1].set_yscale("log")
     figure.legend(*panels[0].get_legend_handles_labels(), fontsize=6, loc="outside lower center", ncols=4)
     seeds = len({record.seed for record in records})
-    titled(figure, "How small the start must be for one neuron per pair", f"{seeds} seeds: dots; lines: medians")
+    by_scale = grouped(records, lambda record: record.config.sigma0)
+    shares = {scale: np.median([r.final("least share") for r in some]) for scale, some in by_scale.items()}
+    ends = " and ".join(f"{shares[scale]:.2f} at a start of {scale:g}" for scale in (min(shares), max(shares)))
+    titled(
+        figure,
+        f"The least share of a pair that its best neuron has: {ends} (medians)",
+        f"{seeds} seeds: dots; lines: medians",
+    )
     return figure
 
 
@@ -120,13 +132,22 @@ def dynamics(records: Sequence[Any]):
         left.plot(*first.series("a"), color=colour(number), label=action)
         left.plot(*first.series("c"), color=colour(number), linestyle="--")
         middle.plot(*first.series("eps"), color=colour(number), label=action)
+    for panel in (left, middle):
+        count_axis(panel)
     left.set(xlabel="step", ylabel="a (solid), c (dashed)", title="diagonals of Q43 and Q44")
     middle.set(xlabel="step", ylabel="eps(2,2)", yscale="log", title="attention that misses")
     left.legend(fontsize=6)
     match_curves(right, groups)
     right.set_title("roll-out; dotted: L*")
-    titled(figure, "Attention on chains of two, and how long a chain comes out right", _settings(records))
+    titled(figure, f"Trained on chains of two, {_longest(groups)}", _settings(records))
     return figure
+
+
+def _longest(groups: dict[str, list[Any]]) -> str:
+    """The actions with the longest and the shortest chains that come out right."""
+    found = {action: star(some[0]) for action, some in groups.items()}
+    best, worst = (chosen(found, key=lambda action: found[action]) for chosen in (max, min))
+    return f"{best} comes out right up to L* = {found[best]:.0f} and {worst} up to L* = {found[worst]:.0f}"
 
 
 def _settings(records: Sequence[Any]) -> str:
@@ -141,20 +162,29 @@ def limits(records: Sequence[Any]):
     match_curves(left, groups)
     left.set_title("roll-out; dotted: L*")
     places = grouped(groups, lambda action: _fiber_and_length(groups[action][0]))
-    leftmost = min(fiber for fiber, _ in places)
-    for number, place in enumerate(sorted(places, key=lambda place: place[1])):
+    height, beside = 0.0, 1.6 * max(fiber for fiber, _ in places)
+    for place in sorted(places, key=lambda place: place[1]):
         names = places[place]
         group = groups[names[0]][0].config.group
         marker = "o" if all(groups[name][0].config.group.solvable for name in names) else "s"
         right.plot(*place, marker, color=colour(list(groups).index(names[0])))
-        beside = number % 2 or place[0] == leftmost  # in turn, so that neighbours do not collide
-        side, gap = ("left", 5) if beside else ("right", -5)
         words = f"{', '.join(names)}: {group.values} values"
-        right.annotate(words, place, (gap, 0), textcoords="offset points", fontsize=6, ha=side, va="center")
+        height = max(place[1], 1.09 * height)  # names stand in a column, none on another
+        line = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"}
+        right.annotate(words, place, (beside, height), fontsize=6, va="center", arrowprops=line, annotation_clip=False)
     right.set(xscale="log", yscale="log", xlabel="fiber size |G|/|Y|", ylabel="L*", title="square: not solvable")
-    right.margins(x=0.6, y=0.2)
-    titled(figure, "Which property of an action limits length: L* against its fiber", _settings(records))
+    plain_ticks(right.xaxis, (1, 3, 10, 30))
+    plain_ticks(right.yaxis, (50, 100, 200, 300, 500, 1000, 2000, 5000))
+    titled(figure, f"{_longest(groups)[0].upper()}{_longest(groups)[1:]}", _settings(records))
     return figure
+
+
+def plain_ticks(axis: Any, values: Sequence[int]) -> None:
+    """Those of the values that the axis spans as its only ticks, in plain digits."""
+    low, high = axis.get_view_interval()
+    shown = [value for value in values if low <= value <= high]
+    axis.set_ticks(shown, [str(value) for value in shown])
+    axis.set_ticks([], minor=True)
 
 
 def _fiber_and_length(record: Any) -> tuple[float, float]:
@@ -184,7 +214,7 @@ def window(records: Sequence[Any]):
               for low, high in [lengths.window(record.config.network.clip_factor)]]  # fmt: skip
     titled(
         figure,
-        f"Where a symmetric stage stops: inside the window in {sum(inside)} of {len(inside)} runs",
+        f"A symmetric stage stops inside its window in {sum(inside)} of {len(inside)} runs",
         f"{len({record.seed for record in records})} seeds",
     )
     return figure
@@ -220,7 +250,12 @@ def stages(records: Sequence[Any]):
         right.set(xlabel="l/L", ylabel="eps(L,l)", title="attention that misses, every step")
         left.legend(fontsize=6)
         right.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    titled(figure, "Algorithm 2, stage by stage: which lengths are solved", seeds_note(records))
+    least = min(float(_matches(record, record.config.stages)[:, 1].min()) for record in records)
+    titled(
+        figure,
+        f"Algorithm 2: after each stage {least:.3g} or more of the chains twice as long come out right",
+        seeds_note(records),
+    )
     return figure
 
 
@@ -248,9 +283,10 @@ def algorithm1(records: Sequence[Any]):
         for panel in (left, middle, right):
             panel.legend(fontsize=6)
     least = min(float(record.array("two steps/value match").min()) for record in records)
+    share = "all" if least == 1 else f"{least:.3g} or more of the"
     titled(
         figure,
-        f"Algorithm 1 end to end: exact match of {least:.2g} or more at every length in all {len(records)} runs",
+        f"Algorithm 1 end to end: {share} chains come out right at every length in {len(records)} runs",
         seeds_note(records),
     )
     return figure

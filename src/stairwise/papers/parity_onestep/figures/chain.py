@@ -1,14 +1,13 @@
 """Training over several steps: the staircase, its ablations, the regimes, and small Adam steps."""
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, subplots, titled
 from stairwise.papers.parity_onestep.figures.seed_dots import FLOOR, by_step, count, sizes
-from stairwise.papers.parity_onestep.runs import gates_text, is_staircase, levels_of, solved_at
+from stairwise.papers.parity_onestep.runs import is_staircase, levels_of, solved_at
 
 LOWEST = 1e-13  # losses below this are drawn here
 
@@ -26,9 +25,7 @@ def staircase(records: Sequence[Any]):
         config = chosen[0].config
         panel.set(yscale="log", xlabel="gradient step", ylim=(FLOOR / 2, 4))
         panel.set_xticks(range(config.steps + 1))
-        title = f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}"
-        gates = fill(f"gates by step: {gates_text(chosen[0])}", 44)
-        panel.set_title(f"{title}\n{gates}", fontsize=6)
+        panel.set_title(f"{arm}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}", fontsize=6)
     longest = max(axes[0], key=lambda panel: len(panel.get_legend_handles_labels()[1]))
     figure.legend(*longest.get_legend_handles_labels(), fontsize=6, loc="outside right center")
     axes[0][0].set_ylabel("sup error of the level")
@@ -73,9 +70,17 @@ def ablation(records: Sequence[Any]):
         title = titles.get(quantiser, quantiser)
         panel.set_title(f"{title}\n{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}", fontsize=7)
     axes[0][0].set_yticks(range(len(variants)), variants)
+    solved = {
+        arm: sum(solved_at(record) is not None for record in chosen) / len(chosen) for arm, chosen in arms.items()
+    }
+    whole = {quantiser: solved.get(f"{quantiser}: {variants[0]}", 0.0) for quantiser in panels}
+    less = [arm for arm in solved if solved[arm] < whole[arm.partition(": ")[0]]]
+    full = [record for quantiser in panels for record in arms.get(f"{quantiser}: {variants[0]}", [])]
+    right = sum(solved_at(record) is not None for record in full)
     titled(
         figure,
-        "What each part of the method is needed for: runs that solve the parity, and from which step",
+        f"The {variants[0]} solves the parity in {right} of {len(full)} runs;"
+        f" with {len(less)} of {len(arms) - len(whole)} changes fewer runs do",
         f"{len({record.seed for record in records})} seeds, all shown; line: the height of the tree",
     )
     return figure
@@ -97,9 +102,14 @@ def adam(records: Sequence[Any]):
     axes[0][-1].legend(loc="lower left")
     config = records[0].config
     seeds = len({record.seed for record in records})
+    found = []
+    for arm, chosen in arms.items():
+        rates = grouped(chosen, lambda record: record.config.rate.adam)
+        ends = sorted({f"{np.median([record.final('accuracy') for record in some]):.2f}" for some in rates.values()})
+        found.append(f"{' or '.join(ends)} ({arm})")
     titled(
         figure,
-        "Small Adam steps: loss of the chain and accuracy, by supervision",
+        f"Small Adam steps end at an accuracy of {', '.join(found)} (medians, by rate)",
         f"{sizes(config)}, fresh batches of {config.samples}; {seeds} seeds, thin lines",
     )
     return figure
@@ -130,9 +140,11 @@ def regimes(records: Sequence[Any]):
     config = records[0].config
     text = f"{sizes(config)}, n={count(config.samples)}, lam={config.rate.lam:g}"
     seeds = len({record.seed for record in records})
+    right = {arm: sum(record.final("accuracy") == 1 for record in chosen) for arm, chosen in arms.items()}
+    every = sum(right[arm] == len(chosen) for arm, chosen in arms.items())
     titled(
         figure,
-        "Loss and accuracy of the roll-out, step by step, in each training regime",
+        f"Every run ends right in {every} of {len(arms)} training regimes, none in {list(right.values()).count(0)}",
         f"{text}; {seeds} seeds: thin lines; a closed level answers 0, which counts as wrong",
     )
     return figure

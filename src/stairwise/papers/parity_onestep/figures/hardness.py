@@ -41,7 +41,7 @@ def oracle(records: Sequence[Any]):
     worst = max(float(record.array("oracle/differing replays")) for record in records)
     titled(
         figure,
-        f"An oracle with small errors hides the parity: {worst:.0f} hidden runs differ in a bit",
+        f"An oracle with small errors hides the parity: of the runs that it hides, {worst:.0f} differ in a bit",
         f"d={config.bits}, k={config.size}, tanh net of width {config.width}, {config.queries} queries;"
         f" {len({r.seed for r in records})} seeds",
     )

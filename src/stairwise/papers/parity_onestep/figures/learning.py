@@ -9,6 +9,7 @@ from stairwise.lab.contract.plots import COLUMN, all_seeds, colour, grouped, see
 from stairwise.papers.parity_onestep.figures.seed_dots import by_step, sizes
 
 LOSSES = ("CoT loss", "prediction loss")
+LEARNT = 0.05  # a prediction loss below which the parity is learnt
 
 
 def fig4(records: Sequence[Any]):
@@ -39,9 +40,13 @@ def drawn(records: Sequence[Any]):
         panel.set_xlabel("epoch")
     axes[-1][0].legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), fontsize=6, ncols=2)
     opened = "vertical dashes: a level opens with self-consistency (median)"
+    found = []
+    for method, some in grouped(records, lambda record: record.arm.partition(", k=")[0]).items():
+        learnt = sum(record.final("prediction loss") < LEARNT for record in some)
+        found.append(f"{learnt} of {len(some)} ({method})")
     titled(
         figure,
-        "Loss of the chain and of the prediction over training, by supervision",
+        f"Runs that end with a prediction loss below {LEARNT:g}: {', '.join(found)}",
         f"{opened}; {seeds_note(records)}",
     )
     return figure

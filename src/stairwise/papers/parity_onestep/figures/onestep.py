@@ -13,18 +13,20 @@ LARGEST_MAP = 100  # columns of W that a heat map can show with its tree
 
 def onestep(records: Sequence[Any]):
     """W with the tree's edges circled, its sorted columns, and the errors on fresh inputs."""
-    record = next((r for r in records if r.config.task.size <= LARGEST_MAP), records[0])
+    whole = [record for record in records if "descent/W" in record.arrays()]  # the record has those of one seed per arm
+    record = next((r for r in whole if r.config.task.size <= LARGEST_MAP), whole[0])
     figure, (left, middle, right) = subplots(
         1, 3, figsize=(2.4 * COLUMN, 2.9), gridspec_kw={"width_ratios": [1.5, 1, 1]}
     )
     _heat_map(figure, left, record)
     _sorted_columns(middle, record)
-    _errors(right, records)
+    _errors(right, whole)
     config, lowest = records[0].config, min(record.final("accuracy") for record in records)
     titled(
         figure,
         f"One gradient step finds the tree: lowest accuracy {lowest:g} in {len(records)} runs",
-        f"n={count(config.samples)}, lam={config.rate.lam:g}; left and middle: seed {record.seed}",
+        f"n={count(config.samples)}, lam={config.rate.lam:g}; left and middle: seed {record.seed};"
+        f" right: {len(whole)} runs",
     )
     return figure
 
@@ -72,7 +74,7 @@ def _errors(axes: Any, records: Sequence[Any]) -> None:
         for place, record in enumerate(chosen):
             errors = np.abs(record.array("descent/root outputs") - record.array("descent/labels"))
             errors = np.sort(np.maximum(errors, 1e-8))
-            label = f"{size}: {len(chosen)} seeds" if place == 0 else None
+            label = size if place == 0 else None
             share = 1 - np.arange(len(errors)) / len(errors)
             axes.plot(errors, share, color=colour(number), alpha=0.6, linewidth=0.8, label=label)
     axes.axvline(1.0, color="grey", linestyle=":", linewidth=0.8)

@@ -40,7 +40,7 @@ def phase(records: Sequence[Any]):
     found = boundary(records, "success")
     titled(
         figure,
-        "Where one step succeeds" + (f": from {found} on" if found else ""),
+        f"One step succeeds from {found} samples on" if found else "Share of runs in which one step succeeds",
         f"lam = {_logit(records)}, {seeds} seeds per cell",
     )
     return figure

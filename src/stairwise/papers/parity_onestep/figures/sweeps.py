@@ -40,9 +40,13 @@ def scaling(records: Sequence[Any]):
     right.minorticks_off()
     right.set_title("by bits, at the tried n nearest to $d^{2.5}$ ($\\epsilon = 1/2$)")
     right.legend(fontsize=6)
+    ratios = []
+    for record in records:
+        law = CURVATURE * np.tanh(curve(record, "imbalance")[1][-1] / 2) ** 2
+        ratios.append(curve(record, "nodes sup")[1][-1] / law)
     titled(
         figure,
-        "Error after one step: against samples, with the law of the imbalance, and against bits",
+        f"With the most samples the error is {np.median(ratios):.2f} times its law c tanh²(max Δ/2) (median)",
         f"k = d/2, lam = ln d + 6; {len({record.seed for record in records})} seeds: dots; lines: medians",
     )
     return figure
@@ -116,9 +120,14 @@ def link(records: Sequence[Any]):
         xlabel="realised root logit", ylabel="nominal logit $2c\\eta/V^2$", title="what the leading order promises"
     )
     right.legend(fontsize=6, loc="upper left")
+    least = {}
+    for name, chosen in arms.items():
+        by_lam = grouped(chosen, lambda record: record.config.rate.lam)
+        least[name] = min(np.median(row) for row in finals(by_lam, "root sup"))
+    best, worst = (chosen(least, key=lambda name: least[name]) for chosen in (min, max))
     titled(
         figure,
-        "Link functions compared at the logit that the step has realised",
+        f"At its best logit the link {worst} errs {least[worst] / least[best]:.2g} times as much as {best} (medians)",
         f"{sizes(config)}, n={count(config.samples)}; {len({r.seed for r in records})} seeds: dots; lines: medians",
     )
     return figure
@@ -141,15 +150,20 @@ def noise(records: Sequence[Any]):
         panel.set(yscale="log", xlabel="C in  delta = C $d^{-2-\\epsilon/8}$", title=titles.get(kind, kind))
         panel.set_xscale("symlog", linthresh=0.03)
         panel.set_xlim(-0.005, 1.2)
-        panel.set_xticks([0, 0.03, 0.1, 0.3, 1], ["0", ".03", ".1", ".3", "1"])
+        panel.set_xticks([0, 0.03, 0.1, 0.3, 1], ["0", "0.03", "0.1", "0.3", "1"])
         panel.minorticks_off()
         panel.axhline(2, color="grey", linewidth=0.6)
         panel.legend(fontsize=6)
     axes[0][0].set(ylabel="root sup error", ylim=(max(FLOOR, axes[0][0].get_ylim()[0]), 4))
     seeds = len({record.seed for record in records})
+    found = []
+    for kind, chosen in panels.items():
+        cells = grouped(chosen, lambda record: (record.config.task.bits, record.config.oracle.strength))
+        worst = max(np.median(row) for row in finals(cells, "root sup"))
+        found.append(f"{worst:.1g} with {titles.get(kind, kind)}")
     titled(
         figure,
-        "The error of one step under adversarial noise of strength C",
+        f"Under adversarial noise the median error grows to {', '.join(found)}",
         f"eps=1, k=d/2, n={count(records[0].config.samples)}; {seeds} seeds: dots; lines: medians",
     )
     return figure
