@@ -44,9 +44,8 @@ def mix(records: Sequence[Any]):
     right.set_title("mixture, all hops")
     for axes in (left, middle, right):
         count_axis(axes)
-    left.legend(loc="lower left", ncols=2, fontsize=6)
-    middle.legend(loc="upper left", fontsize=6)
-    right.legend(loc="center right", fontsize=6)
+    for axes in (left, middle, right):
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=1 if axes is middle else 3, fontsize=6)
     titled(
         figure,
         finding(mixed_runs, alone, hardest),
