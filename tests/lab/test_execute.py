@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from stairwise.lab.contract.experiment import Trial
-from stairwise.lab.progress import Lines
+from stairwise.lab.progress import Lines, Silent
 from stairwise.lab.run.execute import execute
 from stairwise.lab.run.plan import outstanding, plan, with_upstream
+from stairwise.lab.store import provenance
 from stairwise.lab.store.store import Store
 from stairwise.train.loop import Interrupted
 from tests.lab.walking import PAPER, Walk
@@ -130,6 +131,26 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint_and_ends_the_same(tmp_pa
     execute([trial], store, chunk=100)
     assert contents(store, trial) == contents(Store.open(tmp_path / "whole"), trial)
     assert not list((tmp_path / "cut" / "checkpoints").iterdir())
+
+
+def test_a_run_that_cannot_go_on_from_its_checkpoint_says_what_has_changed(tmp_path, monkeypatch):
+    trial, store = Trial(WALK, Walk(steps=3000), 1), Store.open(tmp_path)
+    stop = threading.Event()
+    said = []
+
+    class Told(Silent):
+        def ticks(self, *_):
+            stop.set()
+
+        def warn(self, text):
+            said.append(text)
+
+    with pytest.raises(Interrupted):
+        execute([trial], store, stop=stop, chunk=100, progress=Told())
+    assert len(store.checkpoints()) == 1
+    monkeypatch.setattr(provenance, "compiler_flags", lambda: "--other")
+    execute([trial], store, progress=Told())
+    assert said == ["this trial had been begun with other compiler flags: begun again, step 0"]
 
 
 def test_a_seed_outside_its_range_is_refused():

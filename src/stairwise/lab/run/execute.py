@@ -31,6 +31,15 @@ from stairwise.train.stage import Outcome
 
 CACHE_BYTES = 2**30
 MESSAGE_LENGTH = 500
+CHANGED = {  # what a checkpoint must share with the run that goes on from it
+    "source_hash": "other code",
+    "versions": "other versions",
+    "xla_flags": "other compiler flags",
+    "device": "another device",
+    "machine": "another machine",
+    "group_width": "groups of another size",
+    "precision": "another precision",
+}
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
 
@@ -282,7 +291,7 @@ class Engine:
 
         engine = self
         owner = {"experiment": group.experiment.name, "trials": [trial.digest for trial in group.trials]}
-        owner |= {"source_hash": environment["source_hash"], "process": scratch_name()}
+        owner |= {"source_hash": environment["source_hash"], "process": scratch_name(), "environment": environment}
 
         class Host(Hooks):
             chunk, save_every = engine.chunk, engine.save_every
@@ -307,9 +316,23 @@ class Engine:
                     checkpoint.save(arrays, meta | {"owner": owner})
 
             def load(self):
-                return checkpoint.load()
+                saved = checkpoint.load()
+                if saved is None:
+                    engine._tell_of_what_cannot_go_on(group, environment)
+                return saved
 
         return Host()
+
+    def _tell_of_what_cannot_go_on(self, group: Group, environment: dict[str, Any]) -> None:
+        """Names what has changed since these trials were begun: they begin again from their first step."""
+        for other in self.store.checkpoints():
+            owner = other.glance().get("owner") or {}
+            shared = set(owner.get("trials", ())) & {trial.digest for trial in group.trials}
+            before = owner.get("environment") or {"source_hash": owner.get("source_hash")}
+            changed = [word for name, word in CHANGED.items() if name in before and before[name] != environment[name]]
+            if shared and changed:
+                count = f"{len(shared)} of these trials" if len(shared) > 1 else "this trial"
+                self.progress.warn(f"{count} had been begun with {' and '.join(changed)}: begun again, step 0")
 
 
 def source_hash(experiment: Experiment) -> str:

@@ -389,6 +389,11 @@ class Store:
         name = f"{valid('digest', digest, DIGEST)}.safetensors"
         return Checkpoint(self.root / "checkpoints" / name, self._scratch)
 
+    def checkpoints(self) -> list[Checkpoint]:
+        """All that there are."""
+        found = [path for path in entries(self.root / "checkpoints") if DIGEST.fullmatch(path.stem)]
+        return [Checkpoint(path, self._scratch) for path in found]
+
 
 def _other_code(ending: Mapping[str, Any], there: StoredTrial) -> bool:
     made = ending.get("source_hash"), there.run.get("source_hash")
