@@ -14,7 +14,8 @@ from stairwise.config import ConfigError
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.tidy import clean, foreign, litter
 from stairwise.lab.store import index as index_module
-from stairwise.lab.store.files import scratch_name
+from stairwise.lab.store import trial as trial_module
+from stairwise.lab.store.files import Damaged, scratch_name
 from stairwise.lab.store.query import query
 from stairwise.lab.store.segment import Segment
 from stairwise.lab.store.store import Store
@@ -80,6 +81,31 @@ def test_what_is_entered_is_listed_unopened_and_reads_the_same(store, unread):
         )  # fmt: skip
         assert record.config.task.length == same.config.task.length
         assert record.final("accuracy") == same.final("accuracy")
+
+
+def test_what_is_read_ahead_is_what_the_files_have_and_is_read_once(store, monkeypatch):
+    plain = {record.digest: measured(record) for record in store.trials()}
+    monkeypatch.setattr(trial_module.recent, "kept", type(trial_module.recent.kept)())
+    store.index().refresh()
+    store.index().read_ahead()
+    monkeypatch.setattr(trial_module.StoredTrial, "measurements", None)  # no file is opened
+    assert {record.digest: measured(record) for record in store.glance()} == plain
+
+
+def measured(record) -> str:
+    """Everything, as text: NaN is not equal to itself."""
+    series = {key: [column.tolist() for column in columns] for key, columns in record.every_series().items()}
+    return str([record.names(), record.finals(), series])
+
+
+def test_a_file_that_has_changed_since_it_was_read_ahead_is_not_believed(store):
+    store.index().refresh()
+    store.index().read_ahead()
+    victim = next(iter(store.trials()))
+    path = victim.path / "metrics.parquet"
+    path.write_bytes(bytes(reversed(path.read_bytes())))
+    with pytest.raises(Damaged, match=r"metrics\.parquet: digest differs"):
+        victim.names()
 
 
 @pytest.mark.parametrize("file", ["config.json", "metrics.parquet", "arrays.safetensors", "run.json"])

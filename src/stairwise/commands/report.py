@@ -1,7 +1,10 @@
 """`stairwise report`: builds the site of the store, then shows it or serves it where that was asked for."""
 
 import argparse
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from stairwise.commands import flags
@@ -28,10 +31,26 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     )
 
 
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Modules, which are there to stay, are not looked through for garbage again with every few thousand records."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
 def judge(store: Store) -> None:
     """Give the published trials their verdicts, which the pages show."""
     from stairwise.lab.ledger.verify import verify
 
+    index = store.index()
+    index.refresh()
+    index.read_ahead()  # by claims, tables and curves
     for _ in verify(tier="minutes", preset="gpu", store=store, published=True, progress=for_terminal()):
         pass
 
@@ -46,9 +65,10 @@ def act(options, fields) -> int:
     store = opened(options.store)
     # a port that cannot be used is refused before anything is built
     serving = server(out, 8000 if options.port is None else options.port) if options.serve else None
-    if options.published:
-        judge(store)
-    page = build(store, out, progress=for_terminal(), docs=options.docs)
+    with seldom_collected():
+        if options.published:
+            judge(store)
+        page = build(store, out, progress=for_terminal(), docs=options.docs)
     print(page, flush=True)
     where = page.resolve().as_uri() if serving is None else address(serving)
     if serving is not None:

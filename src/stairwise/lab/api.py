@@ -253,6 +253,8 @@ def figure_bytes(figure: Any, suffix: str) -> bytes:
     try:
         with house_style():
             _make_printable(figure)
+            if suffix == ".svg":
+                _lay_out_for_svg(figure)
             figure.savefig(buffer, format=suffix[1:], metadata=stamps.get(suffix))
     finally:
         plt.close(figure)
@@ -268,6 +270,22 @@ def _few_colours(drawn: io.BytesIO) -> bytes:
     few = picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     few.save(buffer, "png", optimize=True, dpi=(STYLE["savefig.dpi"],) * 2)
     return buffer.getvalue()
+
+
+def _lay_out_for_svg(figure: Any) -> None:
+    """Give everything its place; left to it, printing draws all of the figure once more for that."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    engine, dpi = figure.get_layout_engine(), figure.dpi
+    if engine is None or matplotlib.rcParams["savefig.bbox"] is not None:
+        return
+    FigureCanvasSVG(figure)  # whose measures of texts are those that count
+    figure.dpi = 72
+    engine.execute(figure)
+    figure.dpi = dpi
+    with matplotlib.rc_context({"figure.constrained_layout.use": False, "figure.autolayout": False}):
+        figure.set_layout_engine(None)
 
 
 def _make_printable(figure: Any) -> None:

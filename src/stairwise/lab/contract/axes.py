@@ -41,12 +41,15 @@ class StepAxes:
     def __init__(self, experiment: Experiment):
         self.experiment = experiment
         self.known: dict[str, Mapping[str, StepAxis]] = {}
+        self.last: tuple[Any, Mapping[str, StepAxis]] = None, {}  # asked for again and again, by each metric
 
     def of(self, config: Any, stage: str) -> StepAxis:
-        key = canonical(static_fields(config))
-        if key not in self.known:
-            self.known[key] = stage_axes(self.experiment, config)
-        return self.known[key].get(stage, StepAxis(self.experiment.counts))
+        if config is not self.last[0]:
+            key = canonical(static_fields(config))
+            if key not in self.known:
+                self.known[key] = stage_axes(self.experiment, config)
+            self.last = config, self.known[key]
+        return self.last[1].get(stage, StepAxis(self.experiment.counts))
 
 
 def first_metric(wanted: str, names: Sequence[str]) -> str:

@@ -12,8 +12,8 @@ def finals(records: Iterable[StoredTrial], *, arms: bool) -> list[dict[str, Any]
     """The last value of every metric: median, lowest and highest over the records (of each arm, with `arms`)."""
     values: dict[tuple[str, str], list[float]] = {}
     for record in records:
-        for name in record.names():
-            values.setdefault((record.arm if arms else "", name), []).append(record.final(name))
+        for name, value in record.finals().items():
+            values.setdefault((record.arm if arms else "", name), []).append(value)
     return [
         {
             "arm": arm,

@@ -20,7 +20,7 @@ from typing import Any
 
 from stairwise.lab.store.entries import renamed
 from stairwise.lab.store.files import Damaged, StoreError, read_file, regular, restored, storable
-from stairwise.lab.store.trial import ARRAYS, CONFIG, METRICS, RUN, StoredTrial, attributes
+from stairwise.lab.store.trial import ARRAYS, CONFIG, METRICS, RUN, Columns, StoredTrial, attributes
 
 FORMAT = 2
 NAME = re.compile(rf"{FORMAT}-[0-9a-f]{{32}}")
@@ -84,6 +84,12 @@ class Segment:
         fields = {name: row[name] for name in ("version", "seed", "needs", "digest", "run")}
         fields |= {name: sys.intern(row[name]) for name in ("experiment", "arm")}
         return StoredTrial.entered(path, *self.configs[text], **fields)
+
+    def measured(self) -> int:
+        """How many measurements there are."""
+        import pyarrow.parquet
+
+        return pyarrow.parquet.ParquetFile(self.file(MEASUREMENTS)).metadata.num_rows
 
     def file(self, name: str) -> Any:
         """One of the Parquet files, in memory that is Arrow's own; Damaged where any byte differs."""
@@ -182,7 +188,7 @@ def entry(record: StoredTrial, files: Signature) -> tuple[dict[str, Any], Any]:
 
     measured = record.measurements()
     fields = ("digest", "experiment", "version", "seed", "arm", "needs")
-    finals = dict(zip(measured["name"].to_pylist(), measured["value"].to_pylist(), strict=True))
+    finals = Columns.of(measured).finals()
     row = {"files": files, **{name: getattr(record, name) for name in fields}}
     row |= {"config": record.config_dict, "run": record.run, "final": finals}
     columns = [pyarrow.repeat(record.digest, measured.num_rows), *measured.columns]

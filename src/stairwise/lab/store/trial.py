@@ -14,11 +14,13 @@ import hashlib
 import io
 import os
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 FORMAT = 1
+RECENT_BYTES = 96 * 2**20  # of measurements that are kept in memory
 FAILED = "failed"  # the status of a trial that raised: a record, but not a result
 CONFIG, METRICS, ARRAYS, RUN = "config.json", "metrics.parquet", "arrays.safetensors", "run.json"
 # the fields of run.json that the store writes itself
@@ -181,30 +184,31 @@ class StoredTrial:
 
     def series(self, name: str, stage: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values of a metric in the order of recording; of one stage, or of all."""
-        stages, steps, names, values = self._columns
-        rows = names == name
+        found = self._columns
+        rows = found.name == found.names.get(name, -1)
         if stage is not None:
-            rows &= stages == stage
+            rows &= found.stage == found.stages.get(stage, -1)
         if not rows.any():
             where = "" if stage is None else f" in stage {stage}"
             raise StoreError(f"trial {self.digest} did not measure {name}{where} (it has {', '.join(self.names())})")
-        return steps[rows], values[rows]
+        return found.step[rows], found.value[rows]
 
     def every_series(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
         """By stage and metric, in the order they first appear: its steps and values."""
-        table = self.measurements(encoded=True)
-        stages, names = (table[name].combine_chunks() for name in ("stage", "name"))
-        steps, values = (_numbers(table[name].combine_chunks()) for name in ("step", "value"))
-        each = _numbers(stages.indices).astype(np.int64) * len(names.dictionary) + _numbers(names.indices)
+        found = self._columns
+        stages, names = list(found.stages), list(found.names)
+        each = found.stage.astype(np.int64) * len(names) + found.name
         kinds, first = np.unique(each, return_index=True)
-        found = {}
+        series = {}
         for kind in kinds[np.argsort(first)]:
-            stage, name = divmod(int(kind), len(names.dictionary))
-            found[stages.dictionary[stage].as_py(), names.dictionary[name].as_py()] = (
-                steps[each == kind],
-                values[each == kind],
-            )
-        return found
+            stage, name = divmod(int(kind), len(names))
+            rows = each == kind
+            series[stages[stage], names[name]] = found.step[rows], found.value[rows]
+        return series
+
+    def finals(self) -> dict[str, float]:
+        """The last value of every metric, in the order in which they first appear."""
+        return self._columns.finals()
 
     def final(self, name: str, stage: str | None = None) -> float:
         """The last value of a metric."""
@@ -212,7 +216,7 @@ class StoredTrial:
 
     def names(self) -> list[str]:
         """The metrics, in the order they first appear."""
-        return list(dict.fromkeys(self._columns[2].tolist()))
+        return self._columns.measured()
 
     def array(self, name: str) -> np.ndarray:
         """The array of that name."""
@@ -255,10 +259,19 @@ class StoredTrial:
             raise Damaged(self.path, f"{METRICS}: {error}") from error
 
     @cached_property
-    def _columns(self) -> tuple[np.ndarray, ...]:
-        table = self.measurements(encoded=True)
-        stage, step, name, value = (table[name].combine_chunks() for name in ("stage", "step", "name", "value"))
-        return _texts(stage), _numbers(step), _texts(name), _numbers(value)
+    def _columns(self) -> "Columns":
+        """Kept for a while: one command reads the same trials for claims, for tables and for curves."""
+        path = f"{self.path}/{METRICS}"
+        try:
+            facts = os.stat(path)
+            key = path, facts.st_mtime_ns, facts.st_size, self.run["files"][METRICS]["sha256"]
+        except (OSError, KeyError, TypeError):  # reading it says what is wrong
+            return Columns.of(self.measurements(encoded=True))
+        found = recent.get(key)
+        if found is None:
+            found = Columns.of(self.measurements(encoded=True))
+            recent.put(key, found)
+        return found
 
     @cached_property
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -266,6 +279,72 @@ class StoredTrial:
             return decode_arrays(_read_checked(self.path / ARRAYS, self.run))
         except ValueError as error:
             raise Damaged(self.path, f"{ARRAYS}: {error}") from error
+
+
+class Columns(NamedTuple):
+    """What a trial measured, row by row: texts as numbers, by the place of each in `stages` and `names`."""
+
+    stages: dict[str, int]
+    names: dict[str, int]
+    stage: np.ndarray
+    name: np.ndarray
+    step: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def of(cls, table: "pyarrow.Table") -> "Columns":
+        """From the table of the file, with texts that are encoded or not."""
+        stage, name, step, value = (table[name].combine_chunks() for name in ("stage", "name", "step", "value"))
+        stage, name = (each if hasattr(each, "indices") else each.dictionary_encode() for each in (stage, name))
+        stages, names = (
+            {text: place for place, text in enumerate(each.dictionary.to_pylist())} for each in (stage, name)
+        )
+        return cls(stages, names, _numbers(stage.indices), _numbers(name.indices), _numbers(step), _numbers(value))
+
+    def measured(self) -> list[str]:
+        """The metrics, in the order they first appear."""
+        names = list(self.names)
+        kinds, first = np.unique(self.name, return_index=True)
+        return [names[kind] for kind in kinds[np.argsort(first)]]
+
+    def finals(self) -> dict[str, float]:
+        """The last value of each of them."""
+        last = np.zeros(len(self.names), np.int64)
+        last[self.name] = np.arange(len(self.name))  # of equal places the last one stays
+        return {name: float(self.value[last[self.names[name]]]) for name in self.measured()}
+
+    def slice(self, rows: slice) -> "Columns":
+        return self._replace(**{name: getattr(self, name)[rows] for name in ("stage", "name", "step", "value")})
+
+    def bytes(self) -> int:
+        return sum(column.nbytes for column in self[2:])
+
+
+class Recent:
+    """What was read last of metrics.parquet, by path, time, size and sha256; of more than so many bytes the least
+    recently asked for goes.
+    """
+
+    def __init__(self, most: int):
+        self.most, self.bytes = most, 0
+        self.kept: OrderedDict[Any, Columns] = OrderedDict()
+        self.lock = threading.Lock()
+
+    def get(self, key: Any) -> Columns | None:
+        with self.lock:
+            if key in self.kept:
+                self.kept.move_to_end(key)
+            return self.kept.get(key)
+
+    def put(self, key: Any, found: Columns) -> None:
+        with self.lock:
+            if key not in self.kept:
+                self.kept[key], self.bytes = found, self.bytes + found.bytes()
+            while self.bytes > self.most:
+                self.bytes -= self.kept.popitem(last=False)[1].bytes()
+
+
+recent = Recent(RECENT_BYTES)
 
 
 class Fields:
@@ -303,11 +382,6 @@ def _read_checked(path: Path, run: Mapping[str, Any]) -> bytes:
 def _numbers(column: Any) -> np.ndarray:
     """An Arrow array of numbers; its own `to_numpy` would import pandas."""
     return np.from_dlpack(column)
-
-
-def _texts(column: Any) -> np.ndarray:
-    """An Arrow array of texts that are listed once each."""
-    return np.array(column.dictionary.to_pylist(), dtype=object)[_numbers(column.indices)]
 
 
 def attributes(value: Any) -> Any:

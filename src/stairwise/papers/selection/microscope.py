@@ -1,5 +1,6 @@
 """W and V turning into the identity blocks, frame by frame."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,14 +63,21 @@ def attention_entropy(W: np.ndarray, config: Any) -> float:
 
     Where all is well it is log q; attention that has learned nothing has log T.
     """
-    rng = np.random.default_rng(0)
-    T, q, beta = config.task.length, config.task.sparsity, config.beta
     rows = []
-    for _ in range(QUERIES):
-        E = rng.choice([-1.0, 1.0], (len(W), T)) / np.sqrt(len(W))
-        chosen = E[:, rng.choice(T, q, replace=False)]
-        query = chosen @ np.linalg.pinv(chosen.T @ chosen) @ np.ones(q)
-        scores = beta * (E.T @ W @ query)
+    for E, query in _queries(len(W), config.task.length, config.task.sparsity):
+        scores = config.beta * (E.T @ W @ query)
         p = np.exp(scores - scores.max())
         rows.append(p / p.sum())
     return mean_entropy(np.array(rows))
+
+
+@lru_cache(maxsize=1)  # all frames of a trial are looked at with the same ones
+def _queries(width: int, T: int, q: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Encodings E of T positions, and e_y of a random subset."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(QUERIES):
+        E = rng.choice([-1.0, 1.0], (width, T)) / np.sqrt(width)
+        chosen = E[:, rng.choice(T, q, replace=False)]
+        found.append((E, chosen @ np.linalg.pinv(chosen.T @ chosen) @ np.ones(q)))
+    return found
