@@ -175,6 +175,13 @@ def test_what_is_known_of_the_present_code_is_kept_and_what_was_not_tried_is_not
     assert "Invalid, by reason: took too long (1)." in page
 
 
+def test_a_comparison_that_no_claim_takes_is_listed():
+    row = ("tiny", "a", "inequality", "direction", "m:f", 3, "at_most('x', 1, 2)", "at_least('x', 1, 2)", "equivalent")
+    one, two = audit.MutantResult(*row, audit.NOT_TAKEN), audit.MutantResult(*row, "an equality")
+    assert kept.unasked([one]) == ["`m:f`, line 3: `at_most('x', 1, 2)`"]
+    assert kept.unasked([one, two]) == []
+
+
 def test_of_a_rate_only_signs_exponents_and_terms_are_counted_against_the_bar():
     row = {"claim": "r", "place": "m:f", "line": 1, "before": "x", "after": "y", "note": ""}
     others = [{**row, "operator": name, "outcome": "survived"} for name in ("factor", "sign")]

@@ -23,7 +23,7 @@ from stairwise.config import Config, ConfigError, leaves, update
 from stairwise.lab import registry
 from stairwise.lab.contract.claims import STRENGTHS, Claim
 from stairwise.lab.ledger.asked import MOST_JOBS, seeds_of
-from stairwise.lab.ledger.mutants import Mutant, directions, functions_of, mutants, put_in_place
+from stairwise.lab.ledger.mutants import SIDES, Mutant, directions, functions_of, mutants, put_in_place
 from stairwise.lab.ledger.reach import code_hash
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.execute import prepare_jax
@@ -36,6 +36,7 @@ UNSEEN = ("outside", "vacuous", "skipped")
 SAME = 1e-12
 UNMOVED, TOGETHER = "no compared value changes", "both sides of every comparison change together"
 BEYOND = "changes by more than the margin"
+NOT_TAKEN = "the comparison lies in a branch that this claim does not take"
 SEALED = b'"seal": "'
 OTHER_CASES = 5  # at which a survivor that changes nothing is looked at again
 LONGEST, PATIENCE = 120.0, 20.0  # seconds for one mutant, beyond ten times what the claim takes
@@ -229,7 +230,7 @@ def _judge(claim: Claim, mutant: Mutant, before: Found) -> tuple[str, str]:
     if masked:
         return "masked", f"{masked[0][0]} became {masked[0][1]}"
     if mutant.operator == "direction":
-        return _of_reversed(was, after.said)
+        return _of_reversed(mutant, was, after.said)
     pairs = list(zip(was, after.said, strict=True))
     if all(same(a.values, b.values) for a, b in pairs):
         return "survived", UNMOVED
@@ -242,7 +243,7 @@ def _rooms(said: Said) -> list[float]:
     return [measured / required if required else measured for measured, required in pairs]
 
 
-def _of_reversed(was: Sequence[Said], now: Sequence[Said]) -> tuple[str, str]:
+def _of_reversed(mutant: Mutant, was: Sequence[Said], now: Sequence[Said]) -> tuple[str, str]:
     """Of an inequality that is met in both directions: whether it is an equality wherever it is asked."""
     pairs = [
         (measured, required)
@@ -250,8 +251,10 @@ def _of_reversed(was: Sequence[Said], now: Sequence[Said]) -> tuple[str, str]:
         for measured, required, before, after in zip(b.values[::2], b.values[1::2], a.sides, b.sides, strict=False)
         if before != after
     ]
+    if mutant.before.strip("'") in SIDES:
+        return "survived", "the exponent is met on both sides"
     if not pairs:
-        return "equivalent", "the comparison lies in a branch that this claim does not take"
+        return "equivalent", NOT_TAKEN
     if all(same([measured], [required]) for measured, required in pairs):
         return "equivalent", "an equality wherever it is asked: the reverse is true as well"
     return "survived", "the status does not depend on it"

@@ -8,6 +8,7 @@
 
 import ast
 import copy
+import dis
 import inspect
 import sys
 import textwrap
@@ -116,12 +117,17 @@ def _yielding(check: Any) -> list[FunctionType]:
     found = [each for each in [plain(check)] if each is not None]
     package = ".".join(found[0].__module__.split(".")[:3]) if found else ""
     for function in found:  # grows
-        named = [function.__globals__.get(name) for name in function.__code__.co_names]
+        named = [function.__globals__.get(name) for name in _globals_in(function)]
         others = [plain(value) for value in (*given, *named) if callable(value)]
         generators = [each for each in others if each and inspect.isgeneratorfunction(each)]
         own = [each for each in generators if f"{each.__module__}.".startswith(f"{package}.")]
         found += [each for each in dict.fromkeys(own) if each not in found]
     return found
+
+
+def _globals_in(function: FunctionType) -> list[str]:
+    """The names that a function looks up among the globals: not those of attributes, which may be called the same."""
+    return [str(each.argval) for each in dis.get_instructions(function) if each.opname == "LOAD_GLOBAL"]
 
 
 def _directions(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, Callable[[Any], ast.AST]]]:

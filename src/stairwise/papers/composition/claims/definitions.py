@@ -173,6 +173,7 @@ def the_attention_pattern_is_the_one_drawn(config: SharpWeights, seed: int):
         yield at_most(f"attention of layer {number} elsewhere", 1 - mass.min(), T * np.exp(-config.beta) + 1e-15)
     X = literal.embedding(sequences[0], task.layers).reshape(-1, T, T)
     values = (np.arange(task.blocks)[:, None] * task.alphabet + sequences[0]).reshape(-1)
+    yield equal("blocks: place, value, and one for each layer", len(X), task.layers + 2)
     yield true("block 1 is the identity", X[0] == np.eye(T))
     yield true("block 2 shows the values", X[1] == np.eye(T)[:, values])
     yield true("the other blocks are empty", X[2:] == 0)

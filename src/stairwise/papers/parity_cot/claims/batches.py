@@ -74,8 +74,9 @@ def by_loops(tokens: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     return found
 
 
-def noise_of_one_sample(n: int, k: int, m: int, rng: np.random.Generator) -> float:
-    """Measured on many small batches: the variance of kappa at other keys times the batch, over its squared mean.
+def noise_of_one_sample(n: int, k: int, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Measured on many small batches: the variance of kappa at other keys times the batch, over its squared mean, for
+    every query but the first.
 
     Of the difference of the two bits, halved: what all keys share moves no key ahead of another.
     """
@@ -86,7 +87,7 @@ def noise_of_one_sample(n: int, k: int, m: int, rng: np.random.Generator) -> flo
         between = kappa[1:, :, np.setdiff1d(np.arange(n), secret)] @ np.array([1.0, -1.0])
         signal = gradients.kappa_leading(n, secret, m, 1.0)[np.arange(1, k), 0, secret[1:], 0]
         ratios.append(SMALL * (between**2).mean(axis=(1, 2)) / 2 / signal**2)
-    return float(np.mean(ratios))
+    return np.mean(ratios, axis=0)
 
 
 @LEDGER.rate(
@@ -107,8 +108,14 @@ def the_batch_grows_no_faster_than_the_inputs(config: GrowingBatches, seed: int)
     for n in bits:
         k = max(2, round(config.share * n))
         needed.append([samples_needed(n, k, config.neurons, rng) for _ in range(config.repeats)])
-        noises.append(noise_of_one_sample(n, k, config.neurons, noise))
-        formula = float(gradients.noise_to_signal(n, k).mean())
+        seen, by_query = noise_of_one_sample(n, k, config.neurons, noise), gradients.noise_to_signal(n, k)
+        noises.append(float(seen.mean()))
+        formula = float(by_query.mean())
+        if n == bits[-1]:  # later queries have more noise over their signal
+            places = n + 2.0 + np.arange(k - 1)
+            yield slope(
+                f"noise of a query over the formula, by its place, n={n}", places, seen / by_query, 0.0, within=0.3
+            )
         # the mean of squares of some 2,000 keys: a relative error of 0.03, once more that much from keys that share
         yield equal(f"noise of one sample over the squared signal, n={n}", noises[-1], formula, 0.15)
         unions.append(2 * formula * math.log(4 * n * k))  # keys by queries, and both bits of each

@@ -182,6 +182,9 @@ def embeddings_are_signs(config: Network, seed: int):
     yield equal("|entries|", np.abs(E), np.full_like(E, config.width**-0.5), 1e-14)
     yield equal("squared norms", np.sum(E**2, axis=1), np.ones(len(E)), 1e-14)
     yield equal("Gram matrix", gram, E @ E.T, 1e-14)
+    words = np.asarray(simplified.draw_signs(role_key(seed, "embeddings"), *E.shape)).astype("<u4")
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, : config.width]
+    yield true("a drawn bit is a minus", (E < 0) == (bits == 1))
     share = np.mean(E > 0)
     yield at_most("|share of positive entries - 1/2| (5 deviations)", abs(share - 0.5), 2.5 / np.sqrt(E.size))
 

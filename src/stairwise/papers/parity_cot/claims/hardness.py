@@ -99,6 +99,8 @@ def gradients_hide_the_secret(config: Hidden, seed: int):
         used = memory.memory(n, k, width, m)
         yield at_most(f"(d^2 + dm) ln n, n={n}", used.used * math.log(n), n * k)
         yield at_least(f"the same with one more neuron pair, n={n}", (used.used + width) * math.log(n), n * k)
+        half = n * k / math.log(n) / 2
+        yield true(f"d^2 takes half of it, n={n}", width**2 <= half < (width + 1) ** 2)
         random = draws_of(seed, "weights and embeddings", k)
         codes = np.arange(2**n)
         bits = (codes[:, None] >> np.arange(n) & 1).astype(np.int8)

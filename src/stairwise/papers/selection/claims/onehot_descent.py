@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import TOLERANCE, at_least, at_most, equal, note, row, skip_if, slope
+from stairwise.lab.contract.checks import TOLERANCE, at_least, at_most, equal, monomial, note, row, skip_if, slope
 from stairwise.papers.selection.claims.laws import Exact
 from stairwise.papers.selection.claims.ledger import LEDGER
 from stairwise.papers.selection.claims.sizes import Training, enumerable, room, theorem_3_1
@@ -138,6 +138,11 @@ class Accuracies(Config):
 )
 def the_time_is_inverse_in_the_accuracy(config: Accuracies, seed: int):
     task = config.task
+
+    def printed(T: int, d: int, epsilon: float) -> float:
+        return onehot.convergence_time(Task(T, 1, d), epsilon)
+
+    yield monomial("the bound", printed, 1.0, T=2, d=1, epsilon=-1)
     epsilons = np.array(config.accuracies) * onehot.largest_epsilon(task)
     times = np.array([onehot.time_to_loss(task, float(epsilon)) for epsilon in epsilons])
     bounds = np.array([onehot.convergence_time(task, float(epsilon)) for epsilon in epsilons])

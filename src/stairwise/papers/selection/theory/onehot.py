@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import softmax
 
 from stairwise.papers.selection.config import Task
 
@@ -83,9 +84,7 @@ def example_gradients(
 
     grad_W = -Z (diag S - S S^T) Z^T V^T r z_query^T and grad_V = -r (Z S)^T, with r = X Y/q - V Z S.
     """
-    logits = Z.T @ W @ query
-    S = np.exp(logits - logits.max())
-    S = S / S.sum()
+    S = softmax(Z.T @ W @ query)
     residual = Z[: len(V)] @ members / members.sum() - V @ Z @ S
     softmax_jacobian = np.diag(S) - np.outer(S, S)
     return -np.outer(Z @ softmax_jacobian @ Z.T @ V.T @ residual, query), -np.outer(residual, Z @ S)
