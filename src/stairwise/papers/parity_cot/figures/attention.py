@@ -60,7 +60,9 @@ def one_head(records: Sequence[Any]):
         axes.tick_params(labelbottom=True)
     figure.colorbar(image, ax=panels, label="attention", shrink=0.8)
     words = "right: steps that look most at the bit they add (ring); mass: attention on it"
-    titled(figure, "Where each step of the chain looks, every seed", f"{words}; {setting(shown)}")
+    shares = [final_heads(record, "agreement")[0, 0] for record in shown]
+    found = f"{min(shares):.0%} to {max(shares):.0%} of the steps look most at the bit they add, seed by seed"
+    titled(figure, found, f"{words}; {setting(shown)}")
     return figure
 
 
@@ -76,15 +78,16 @@ def every_head(records: Sequence[Any]):
     for layer in range(layers):
         for head in range(heads):
             image = heat_map(panels[layer, head], chosen[0], layer, head)
-            masses = " ".join(f"{value:.2f}" for value in mass[:, layer, head])
-            entropies = " ".join(f"{value:.2f}" for value in entropy[:, layer, head])
-            panels[layer, head].set_title(
-                f"layer {layer + 1}, head {head + 1}; seeds: mass {masses}\nentropy {entropies}", fontsize=6
-            )
+            values = [
+                f"{name} {part[:, layer, head].mean():.2f}" for name, part in (("mass", mass), ("entropy", entropy))
+            ]
+            panels[layer, head].set_title(f"layer {layer + 1}, head {head + 1}: {', '.join(values)}", fontsize=7)
     for axes in panels[:, 0]:
         axes.set_ylabel("step of the chain")
     for axes in panels[-1]:
         axes.set_xlabel("attended position")
     figure.colorbar(image, ax=panels, label=f"attention, seed {chosen[0].seed}", shrink=0.8)
-    titled(figure, "Where each step of the chain looks, by layer and head", setting(chosen))
+    by_layer = ", ".join(f"{mass[:, layer].mean():.2f} in layer {layer + 1}" for layer in range(layers))
+    words = "mass: attention on the bit that a step adds (ring); means over seeds"
+    titled(figure, f"A head's attention on the bit that a step adds: {by_layer} (means)", f"{words}; {setting(chosen)}")
     return figure

@@ -55,6 +55,7 @@ def steps(records: Sequence[Any]):
 def noise(records: Sequence[Any]):
     """Samples against the chance rho of a wrong step; the signal shrinks by 1 - 2 rho, so its square is the law."""
     figure, axes = subplots(figsize=(1.6 * COLUMN, 2.7))
+    costs = []
     for cot, hue in ((True, COT), (False, NO_COT)):
         chosen = where(records, lambda c, cot=cot: c.task.cot == cot)
         if not chosen:
@@ -63,6 +64,8 @@ def noise(records: Sequence[Any]):
         for rho, found in by_noise.items():
             run_dots(axes, rho, found, hue, 0.004)
         label = f"{chain_text(cot)}, k={chosen[0].config.task.size}"
+        first, last = (kaplan_meier(by_noise[rho]).median().value for rho in (min(by_noise), max(by_noise)))
+        costs.append(f"{last / first:.2g} times {chain_text(cot)}")
         median_line(axes, list(by_noise), list(by_noise.values()), hue, linewidth=1, label=label)
         x = np.linspace(0, max(by_noise), 50)
         axes.plot(
@@ -73,8 +76,12 @@ def noise(records: Sequence[Any]):
     axes.set(
         yscale="log",
         xlabel="chance of a wrong step, rho",
-        ylabel="samples until all clean sequences are right",
+        ylabel="samples until all is right",
     )
     axes.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    titled(figure, "Samples until learnt from chains with wrong steps", setting(records))
+    most = max(record.config.task.noise for record in records)
+    law = f"the law says {1 / (1 - 2 * most) ** 2:.2g}"
+    titled(
+        figure, f"{most:.0%} of wrong steps take more samples: {', '.join(costs)}; {law} (medians)", setting(records)
+    )
     return figure

@@ -26,7 +26,8 @@ ARMS = ((True, COT, "power"), (False, NO_COT, "exponential"))
 
 def law_text(law: str, estimate: Any) -> str:
     if law == "exponential":
-        return f"x {factor(estimate)} per bit"
+        value, low, high = factor(estimate)
+        return f"x {value:.1f} [{low:.1f}, {high:.1f}] per bit"
     return f"~ k^{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
@@ -51,6 +52,20 @@ def draw_arm(axes: Any, records: Sequence[Any], cot: bool, hue: str, law: str) -
         axes.plot([], [], color=hue, label=label)
 
 
+def reach(records: Sequence[Any]) -> str:
+    """The finding: the largest k at which half of the seeds learn at their best rate, with CoT and without."""
+    found = []
+    for cot in (True, False):
+        by_size = grouped(
+            where(records, lambda config, cot=cot: config.task.cot == cot), lambda config: config.task.size
+        )
+        best = {size: best_of_rates(group) for size, group in by_size.items()}
+        learnt = [size for size, runs in best.items() if 2 * runs.reached >= len(runs.times)]
+        upto = f"up to k = {max(learnt)}" if learnt else "at no k"
+        found += [f"{upto} {chain_text(cot)} (of {min(best)} to {max(best)})"] if best else []
+    return f"Half of the seeds or more learn {', '.join(found)}"
+
+
 def floors(axes: Any, records: Sequence[Any]) -> None:
     """What elimination over GF(2) needs, and what the number of secrets alone asks for."""
     n = records[0].config.task.bits
@@ -72,10 +87,9 @@ def against_size(records: Sequence[Any]):
         xlabel="secret bits k",
         ylabel="samples until all is right",
     )
-    titled(figure, "Samples until every held-out sequence is right", setting(records))
+    titled(figure, reach(records), setting(records))
     axes.set_xticks(sorted({record.config.task.size for record in records}))
-    axes.set_ylim(top=axes.get_ylim()[1] * 8)
-    axes.legend(loc="center right", bbox_to_anchor=(1.0, 0.36), fontsize=6)  # between the floors and the runs
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=6)
     return figure
 
 
@@ -95,8 +109,8 @@ def every_rate(records: Sequence[Any]):
         axes.set_xticks(sorted({record.config.task.size for record in chosen}))
     triangle_key(panels[0])
     panels[0].set_ylabel("samples until all is right")
-    panels[0].legend(loc="upper left", fontsize=6)
-    titled(figure, "Samples until every held-out sequence is right, every rate and seed", setting(records))
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(rates) + 1)
+    titled(figure, reach(records), setting(records))
     return figure
 
 
@@ -121,7 +135,11 @@ def success(records: Sequence[Any]):
         axes.set(xscale="log", xlabel="samples", ylim=(-0.03, 1.03), title=chain_text(cot))
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)
     panels[0].set_ylabel("share of runs that have succeeded")
-    titled(figure, "Runs that have learnt after so many samples, with 95 % limits", setting(records))
+    found = []
+    for cot, _, _ in ARMS:
+        runs = hits(where(records, lambda config, cot=cot: config.task.cot == cot))
+        found += [f"{runs.reached} of {len(runs.times)} runs learn {chain_text(cot)}"] if len(runs.times) else []
+    titled(figure, ", ".join(found), f"bands: 95 % limits; {setting(records)}")
     return figure
 
 
@@ -143,21 +161,21 @@ def long(records: Sequence[Any]):
                 0.04 * gap,
                 f"rate {rate:g}" if place == 0 else None,
             )
-    observed = growth(chosen)
+    observed, laws = growth(chosen), ""
     if fittable(observed):
         fits = {one.law: one for one in compare(observed)}
         x = np.linspace(min(by_size), max(by_size), 100)
         left.plot(x, fits["linear"].predict(x), color=COT, label="linear fit, best rates")
-        words = ", ".join(f"{law} {one.aic:.1f}" for law, one in fits.items())
-        left.set_title(f"AIC: {words}\n{law_text('power', slope_estimate('power', observed, repeats=REPEATS))}")
+        left.set_title(law_text("power", slope_estimate("power", observed, repeats=REPEATS)))
+        laws = "; AIC: " + ", ".join(f"{law} {one.aic:.1f}" for law, one in fits.items())
     left.set(xlabel="secret bits k, with CoT", ylabel=f"samples to accuracy {records[0].config.threshold:g}")
-    left.set_ylim(0, 1.35 * left.get_ylim()[1])  # room for the legend
+    left.set_ylim(bottom=0)
     left.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
     draw_arm(right, records, False, NO_COT, "exponential")
     triangle_key(right)
     right.set(yscale="log", xlabel="secret bits k, without CoT", ylabel="samples")
     right.set_xticks(sorted({r.config.task.size for r in where(records, lambda config: not config.task.cot)}))
-    left.legend(loc="upper left", ncols=2, fontsize=6)
-    right.legend(loc="lower right", fontsize=6)
-    titled(figure, "Samples until learnt: many secret bits with CoT, few without", setting(records))
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, fontsize=6)
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=6)
+    titled(figure, reach(records), setting(records) + laws)
     return figure

@@ -74,9 +74,15 @@ def complexity(records: Sequence[Any]):
         axes.set_xlabel("heads")
     figure.colorbar(image, ax=panels, label="median samples (budget where unknown)", shrink=0.8)
     config = records[0].config
+    largest, found = sizes[-1], []
+    for cot in (True, False):
+        chosen = where(records, lambda c, cot=cot: c.task.cot == cot and c.task.size == largest)
+        best = [best_of_rates(group) for group in grouped(chosen, shape).values()]
+        learnt, runs = sum(one.reached for one in best), sum(len(one.times) for one in best)
+        found.append(f"{learnt} of {runs} {chain_text(cot)}")
     titled(
         figure,
-        "Median samples until learnt, by layers and heads",
+        f"Seeds that learn k = {largest} at their best rate, over all shapes: {', '.join(found)}",
         f"n={config.task.bits}, width {config.model.width}; below: runs that succeed",
     )
     return figure
@@ -105,5 +111,14 @@ def accuracy(records: Sequence[Any]):
         epochs = kaplan_meier(best_of_rates(reference)).median().value / max(reference[0].config.samples, 1)
         words += f"\nwith CoT: {accuracy_text(reference).split()[1]} learn, median {epochs:.1f} epochs"
     axes.set(xlabel="heads", ylabel="layers")
-    titled(figure, "Few sequences many times, without CoT: final accuracy by shape", words)
+    cells = {
+        pair: sum(record.status == "reached" for record in group) for pair, group in grouped(without, shape).items()
+    }
+    (layers, heads), most = max(cells.items(), key=lambda item: item[1])
+    titled(
+        figure,
+        f"Without CoT, {sum(cells.values())} of {len(without)} runs learn from few sequences,"
+        f" most ({most}) at {layers} x {heads} layers and heads",
+        words,
+    )
     return figure

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stairwise.lab.contract.plots import COLOURS, COLUMN, DASHES, all_seeds, grouped, seeds_note, subplots
+from stairwise.lab.contract.plots import COLOURS, COLUMN, DASHES, all_seeds, grouped, seeds_note, subplots, titled
 from stairwise.papers.parity_cot.figures.heads import bar_places, heads_by_layer
 
 LOOKS = ("min cot", "mean cot", "min own", "mean own", "min question", "mean question")  # as they are stored
@@ -55,7 +55,9 @@ def over_training(records: Sequence[Any]):
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     model = records[0].config.model
     sizes = f"{model.layers} layers, {model.heads} heads, width {model.width}"
-    figure.suptitle(f"{sizes}; {seeds_note(records)}", fontsize=7)
+    ends = {arm: np.median([record.final("accuracy") for record in chosen]) for arm, chosen in arms_of(records).items()}
+    found = ", ".join(f"{value:.2f} {arm}" for arm, value in ends.items())
+    titled(figure, f"Results right on held-out problems: {found} (medians)", f"{sizes}; {seeds_note(records)}")
     return figure
 
 
@@ -69,6 +71,9 @@ def heads(records: Sequence[Any]):
     figure = heads_by_layer(values, ylabel="entropy, mean over\nthe question's tokens")
     for panel, layer in zip(figure.axes, range(len(next(iter(values.values())))), strict=False):
         _seed_dots(panel, records, look, layer)
+    found = ", ".join(f"{array.mean():.2f} {arm}" for arm, array in values.items())
+    seeds = len({record.seed for record in records})
+    titled(figure, f"Mean entropy of all heads: {found}", f"bars: means of {seeds} seeds, dots: seeds")
     return figure
 
 

@@ -45,7 +45,7 @@ def heads_by_layer(
     for panel in panels[-1]:
         panel.set_xlabel("head, sorted")
     handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3 if len(labels) == 3 else 2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3 if len(labels) == 3 else 2)
     return figure
 
 

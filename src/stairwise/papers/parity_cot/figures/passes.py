@@ -32,14 +32,23 @@ def by_shape(records: Sequence[Any]):
                 label += f", p={log_rank(found, fresh):.2g}"
             success_curve(axes, found, own[0].config.budget, colour(number), label)
         axes.set(xscale="log", xlabel="samples processed", ylim=(-0.03, 1.03), title=shape_text(pair))
+        axes.xaxis.set_minor_formatter("")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
     panels[0][0].set_ylabel("share of runs that have succeeded")
     config = records[0].config
     seeds = len({record.seed for record in records})
     sizes = f"n={config.task.bits}, k={config.task.size}, without CoT; {seeds} seeds"
+    found = []
+    for pair, group in models.items():
+        pools = list(grouped(group, lambda config: config.samples or 10**12).values())
+        best = max(pools, key=lambda own: hits(own).reached / len(own))
+        shares = [
+            f"{hits(own).reached} of {len(own)} from {pool_text(own[0].config.samples)}" for own in (best, pools[-1])
+        ]
+        found.append(f"{shape_text(pair)}: {', '.join(dict.fromkeys(shares))}")
     titled(
         figure,
-        "Runs that have learnt, by the size of the set that is passed over",
+        f"Runs that learn with {'; '.join(found)}",
         f"p: log-rank test against the largest set; {sizes}",
     )
     return figure
@@ -103,9 +112,14 @@ def puzzle(records: Sequence[Any]):
     triangle_key(panels[0][0])
     figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center")
     config, seeds = records[0].config, len({record.seed for record in records})
+    shares = {name: hits(group) for name, group in plots.grouped(records, _without_size).items()}
+    best, worst = (
+        chosen(shares, key=lambda name: shares[name].reached / len(shares[name].times)) for chosen in (max, min)
+    )
+    found = [f"{shares[name].reached} of {len(shares[name].times)} ({name})" for name in (best, worst)]
     titled(
         figure,
-        "When one layer with CoT learns, and when it does not: what decides",
+        f"One layer with CoT learns in {found[0]} down to {found[1]} runs, by what is changed",
         f"n={config.task.bits}, width {config.model.width}; {seeds} seeds; beside each row: runs that learn",
     )
     return figure

@@ -26,7 +26,8 @@ def three_steps(records: Sequence[Any]):
     axes["error"].set(xlabel="gradient steps", ylabel="attention error, all inputs", xticks=range(4), yscale="log")
     for number, inputs in enumerate(sorted({record.config.task.bits for record in records})):
         axes["error"].axhline(inputs**-8.0, color="black", linewidth=0.8, linestyle=DASHES[3 - number % 3])
-        axes["error"].annotate(f"$n^{{-8}}$, n={inputs}", (0, inputs**-8.0), fontsize=6, va="bottom")
+        place = {"va": "top" if number else "bottom", "fontsize": 6}  # a larger n has the lower line
+        axes["error"].annotate(f"$n^{{-8}}$, n={inputs}", (0, inputs**-8.0), **place)
     figure.legend(*axes["match"].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=6)
     draw_attention([axes[str(step)] for step in range(4)], shown(records))
     chain = [record for record in records if record.config.task.cot]

@@ -9,6 +9,8 @@ from stairwise.lab.contract.plots import COLUMN, DASHES, colour, subplots, title
 from stairwise.papers.parity_cot.figures.run_dots import chain_text, pool_text, setting
 from stairwise.papers.parity_cot.runs import final_heads, grouped, jump, per_head, trace, where
 
+SPARSE = 0.2  # a head with a lower entropy (eq. 1) is called sparse
+
 
 def draw_traces(upper: Any, lower: Any, records: Sequence[Any]) -> None:
     """Entropy (eq. 1) of every first-layer head of every run, and accuracy below: a colour and a dash for each head."""
@@ -42,8 +44,19 @@ def columns(records: Sequence[Any], parts: dict[str, list[Any]]):
     for panel in panels[0]:
         panel.title.set_fontsize(7)
     lines = f"{setting(records)}; every line one run (upper: one head of it)"
-    titled(figure, "Entropy of the heads of the first layer, and accuracy, over training", lines)
+    titled(figure, f"First-layer heads end at an entropy of {_by_outcome(records)} (medians)", lines)
     return figure
+
+
+def _by_outcome(records: Sequence[Any]) -> str:
+    """The median entropy of first-layer heads at the end, of runs that learn and of those that do not."""
+    found = []
+    for reached, words in ((True, "learn"), (False, "do not")):
+        chosen = [record for record in records if (record.status == "reached") == reached]
+        if chosen:
+            ends = [per_head(record, "entropy")[1][: record.config.model.heads, -1] for record in chosen]
+            found.append(f"{np.median(ends):.2f} in the {len(chosen)} runs that {words}")
+    return ", ".join(found)
 
 
 def chains(records: Sequence[Any]):
@@ -115,5 +128,17 @@ def aligned(records: Sequence[Any]):
     )
     left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6, ncols=2)
-    titled(figure, "Entropy of the heads around the jump of accuracy, and where sparse heads look", setting(records))
+    found = []
+    for reached, words in ((True, "learn"), (False, "do not")):
+        ends = [(final_heads(record, "entropy").ravel(), final_heads(record, "mass").ravel())
+                for record in records if (record.status == "reached") == reached]  # fmt: skip
+        looks = np.concatenate([mass[entropy < SPARSE] for entropy, mass in ends]) if ends else np.array([])
+        found += [f"{np.median(looks):.2f} of their attention to it in runs that {words}"] if len(looks) else []
+    titled(
+        figure,
+        f"Heads with an entropy below {SPARSE:g} do not all look at the secret: {', '.join(found)} (medians)"
+        if found
+        else "No head has turned sparse",
+        setting(records),
+    )
     return figure
