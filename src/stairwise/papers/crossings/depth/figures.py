@@ -31,7 +31,7 @@ def curves(records: Sequence[Any]):
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     titled(
         figure,
-        "Accuracy against what training has cost, by hops",
+        learnt(records),
         f"{setting(records)}; a line a run, to its success or the end of its budget; dotted: chance",
     )
     return figure
@@ -53,8 +53,17 @@ def costs(records: Sequence[Any]):
         axes.set_xticks(range(len(blocks)), [str(k) for k in blocks])
         axes.set(yscale="log", xlabel="hops k", ylabel=f"{cost} until right")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    titled(figure, "What success costs: labels and floating-point operations, by hops", setting(records))
+    titled(figure, learnt(records), setting(records))
     return figure
+
+
+def learnt(records: Sequence[Any]) -> str:
+    """The finding: how many runs learn the most hops, by model."""
+    k = sizes(records)[-1]
+    found = [(name, hits(chosen(records, k, name), COSTS[0])) for name in names(records)]
+    return f"{k} hops are learnt in " + ", ".join(
+        f"{one.reached} of {len(one.times)} runs ({name})" for name, one in found
+    )
 
 
 def setting(records: Sequence[Any]) -> str:

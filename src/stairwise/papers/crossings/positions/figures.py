@@ -8,12 +8,14 @@ import numpy as np
 from stairwise.lab.contract.plots import COLUMN, colour, grouped, subplots, titled
 from stairwise.papers.crossings.positions.config import kind
 
+SOLVED = 0.9
+
 
 def lengths(records: Sequence[Any]):
     """One row an arm and one panel a length: every seed a dot, the median a bar."""
     config = records[0].config.lego
     arms = grouped(records, lambda record: kind(record.config))
-    shape = {"sharey": True, "figsize": (0.72 * COLUMN * len(config.test_lengths) + 1.2, 0.28 * len(arms) + 1.1)}
+    shape = {"sharey": True, "figsize": (0.45 * COLUMN * len(config.test_lengths) + 1.4, 0.28 * len(arms) + 1.1)}
     figure, panels = subplots(1, len(config.test_lengths), squeeze=False, **shape)
     for axes, length in zip(panels[0], config.test_lengths, strict=True):
         for row, (name, runs) in enumerate(arms.items()):
@@ -28,9 +30,12 @@ def lengths(records: Sequence[Any]):
     panels[0][0].invert_yaxis()
     seeds = len({record.seed for record in records})
     text = f"{config.task.action}, |X|={config.task.variables}, width {config.model.width}, {config.steps:,} steps"
+    longest = config.test_lengths[-1]
+    solved = [np.median([record.final(f"exact {longest}") for record in runs]) >= SOLVED for runs in arms.values()]
     titled(
         figure,
-        "Sentences with every value right at longer lengths, by how places are told",
+        f"With {sum(solved)} of {len(arms)} ways to give positions, {SOLVED:g} or more of the chains of length {longest}"
+        " are right (medians)",
         f"{text} of {config.batch}; {seeds} seeds: dots; median: bar",
     )
     return figure

@@ -40,9 +40,15 @@ def both_axes(records: Sequence[Any]):
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(pools) + 1)
     seeds, shape = len({record.seed for record in records}), config.model
     text = f"{shape.layers} layers of width {shape.width}, batch {config.batch}, Adam {config.learning_rate:g}"
+    found = []
+    for every_step, words in ((False, "the answer alone"), (True, "every step labelled")):
+        own = [record for task in tasks for record in of_task(records, task, every_step)]
+        parts = [[r for r in own if bool(r.config.samples) == pooled] for pooled in (True, False)]
+        shares = [f"{hits(part).reached} of {len(part)}" for part in parts if part]
+        found.append(f"{' and '.join(shares)} with {words}")
     titled(
         figure,
-        "Steps until learnt against different examples seen, from pools and from fresh examples",
+        f"Runs that learn from pools and from fresh examples: {', '.join(found)}",
         f"{text}; {seeds} seeds; bar: median; dotted: nothing seen twice",
     )
     return figure

@@ -36,7 +36,7 @@ def against_size(records: Sequence[Any]):
     finish(axes, records)
     tried = ", ".join(f"{rate:g}" for rate in rates_of(records))
     chosen = f"rate {tried}" if len(rates_of(records)) == 1 else f"each k at the best rate of {tried}"
-    titled(figure, "Samples until a parity is learnt, by supervision", f"{setting(records)}; lines: medians; {chosen}")
+    titled(figure, reach(records), f"{setting(records)}; lines: medians; {chosen}")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -76,10 +76,20 @@ def rates(records: Sequence[Any]):
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     titled(
         figure,
-        "Samples until a parity is learnt, by supervision and rate",
+        reach(records),
         f"{setting(records)}; hollow: budget spent, not learnt",
     )
     return figure
+
+
+def reach(records: Sequence[Any]) -> str:
+    """The finding: up to which k at least half of the runs learn, by supervision."""
+    found = []
+    for supervision in SUPERVISIONS:
+        groups = {size: hits(group) for size, group in by_size(records, supervision).items()}
+        learnt = [size for size, one in groups.items() if 2 * one.reached >= len(one.times)]
+        found.append(f"{max(learnt) if learnt else 'no k'} ({NAMES[supervision]})")
+    return f"Half of the runs or more learn up to k = {', '.join(found)}"
 
 
 def finish(axes: Any, records: Sequence[Any]) -> None:

@@ -62,7 +62,7 @@ def reach(records: Sequence[Any]) -> str:
         best = {size: best_of_rates(group) for size, group in by_size.items()}
         learnt = [size for size, runs in best.items() if 2 * runs.reached >= len(runs.times)]
         upto = f"up to k = {max(learnt)}" if learnt else "at no k"
-        found += [f"{upto} {chain_text(cot)} (of {min(best)} to {max(best)})"] if best else []
+        found += [f"{upto} {chain_text(cot)} (tried: {min(best)} to {max(best)})"] if best else []
     return f"Half of the seeds or more learn {', '.join(found)}"
 
 
@@ -145,7 +145,7 @@ def success(records: Sequence[Any]):
 
 def long(records: Sequence[Any]):
     """Figure 3a: many secret bits with CoT on a straight scale; Section 4.1: few without it."""
-    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 2.6))
+    figure, (left, right) = subplots(1, 2, figsize=(2 * COLUMN, 3.0))
     chosen = where(records, lambda config: config.task.cot)
     by_size = grouped(chosen, lambda config: config.task.size)
     gap = min(np.diff(list(by_size)), default=1)
@@ -175,7 +175,7 @@ def long(records: Sequence[Any]):
     triangle_key(right)
     right.set(yscale="log", xlabel="secret bits k, without CoT", ylabel="samples")
     right.set_xticks(sorted({r.config.task.size for r in where(records, lambda config: not config.task.cot)}))
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, fontsize=6)
-    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=6)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2, fontsize=6)
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), fontsize=6)
     titled(figure, reach(records), setting(records) + laws)
     return figure

@@ -20,6 +20,8 @@ from stairwise.papers.parity_cot.runs import grouped, hits, shape, shape_text, w
 
 def by_shape(records: Sequence[Any]):
     """Figure 10: success curves by the size of the set, one panel a model, with the test against fresh data."""
+    from matplotlib.ticker import LogLocator
+
     models = grouped(records, shape)
     figure, panels = subplots(1, len(models), figsize=(COLUMN * len(models), 3.4), squeeze=False)
     for axes, (pair, group) in zip(panels[0], models.items(), strict=True):
@@ -32,7 +34,9 @@ def by_shape(records: Sequence[Any]):
                 label += f", p={log_rank(found, fresh):.2g}"
             success_curve(axes, found, own[0].config.budget, colour(number), label)
         axes.set(xscale="log", xlabel="samples processed", ylim=(-0.03, 1.03), title=shape_text(pair))
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_minor_formatter("")
+        plots.count_axis(axes)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
     panels[0][0].set_ylabel("share of runs that have succeeded")
     config = records[0].config

@@ -124,7 +124,7 @@ def aligned(records: Sequence[Any]):
         xlabel="final entropy of a head (eq. 1)",
         ylabel="its attention to the secret",
         ylim=(-0.03, 1.03),
-        title="sparse is not yet right: every head of every run",
+        title="every head of every run",
     )
     left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6)
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=6, ncols=2)
@@ -133,10 +133,10 @@ def aligned(records: Sequence[Any]):
         ends = [(final_heads(record, "entropy").ravel(), final_heads(record, "mass").ravel())
                 for record in records if (record.status == "reached") == reached]  # fmt: skip
         looks = np.concatenate([mass[entropy < SPARSE] for entropy, mass in ends]) if ends else np.array([])
-        found += [f"{np.median(looks):.2f} of their attention to it in runs that {words}"] if len(looks) else []
+        found += [f"{np.median(looks):.2f} of their attention in runs that {words}"] if len(looks) else []
     titled(
         figure,
-        f"Heads with an entropy below {SPARSE:g} do not all look at the secret: {', '.join(found)} (medians)"
+        f"Heads with an entropy below {SPARSE:g} give the secret {', '.join(found)} (medians)"
         if found
         else "No head has turned sparse",
         setting(records),
