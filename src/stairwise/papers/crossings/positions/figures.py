@@ -34,8 +34,8 @@ def lengths(records: Sequence[Any]):
     solved = [np.median([record.final(f"exact {longest}") for record in runs]) >= SOLVED for runs in arms.values()]
     titled(
         figure,
-        f"With {sum(solved)} of {len(arms)} ways to give positions, {SOLVED:g} or more of the chains of length {longest}"
-        " are right (medians)",
+        f"With {sum(solved)} of {len(arms)} ways to give positions, {SOLVED:g} or more of the chains of length"
+        f" {longest} are right (medians)",
         f"{text} of {config.batch}; {seeds} seeds: dots; median: bar",
     )
     return figure

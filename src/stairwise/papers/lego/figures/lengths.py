@@ -85,9 +85,8 @@ def _one_panel(records: Sequence[Any], by: Any):
         for label, runs in grouped(records, by).items()
     }
     best, worst = (chosen(right, key=lambda label: right[label]) for chosen in (max, min))
-    found = (
-        f"At L={longest}, {right[best]:.2f} of chains are right with {best}, {right[worst]:.2f} with {worst} (medians)"
-    )
+    ends = ", ".join(f"{right[label]:.2f} with {label}" for label in dict.fromkeys((best, worst)))
+    found = f"Share of chains of length {longest} that are right: {ends} (medians)"
     of = f"{next(iter(actions))}; " if len(actions) == 1 else ""
     titled(figure, found, f"{of}{sizes(config)}; {protocol(config)}\n{seeds_note(records)}")
     return figure
