@@ -27,6 +27,13 @@ class GrowingPackings(Config):
         for name, values in (("blocks", self.blocks), ("alphabets", self.alphabets)):
             require(len(set(values)) >= 3, f"{name}={values} must be at least three of them")
 
+    @property
+    def least_bound(self) -> float:
+        """Queries that the theorem asks for at the smallest k."""
+        k = min(self.blocks)
+        functions = math.exp(packing.log_packing_size(k, self.r))
+        return functions * (self.tolerance**2 - (2 * self.r / self.alphabet) ** (k / 2)) / 2
+
 
 def packed(k: int, N: int, r: int, rng: np.random.Generator) -> np.ndarray:
     """The inner products of a packing as large as Lemma 12 has it."""
@@ -52,6 +59,13 @@ def largest_overlap(gram: np.ndarray) -> float:
             config.tolerance**2 > (2 * config.r / config.alphabet) ** (min(config.blocks) / 2)
         ),
         "2r < N": lambda config: 2 * config.r < min(config.alphabet, *config.alphabets),
+        # the answers to v - v', over its norm, are sqrt(2 (1 - 1/N)) apart where <v, v'> = 0
+        "tau^2 < (1 - 1/N)/2: a query tells two functions apart": lambda config: (
+            config.tolerance**2 < (1 - 1 / config.alphabet) / 2
+        ),
+        "the bound asks for two queries or more at every k: whole numbers have a rate": lambda config: (
+            config.least_bound >= 2
+        ),
     },
     cases=GrowingPackings(),
     seeds=3,
@@ -64,7 +78,7 @@ def queries_grow_with_the_packing(config: GrowingPackings, seed: int):
         gram = packed(k, N, r, rng)
         overlap = packing.overlap_bound(k, N, r)
         played = game.sq(game.halving, game.of_gram(gram), tau)
-        if played.alive.sum() > 1:  # two orthogonal functions of norm 1 are told apart where tau < 1/sqrt 2
+        if played.alive.sum() > 1:
             yield vacuous_if(True, f"at tau={tau:g} no query of the learner rules a function out: it learns none")
             return
         bounds.append(queries.fewest_queries(len(gram), tau, overlap))
