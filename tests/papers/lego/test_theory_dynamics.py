@@ -74,6 +74,13 @@ def test_the_push_on_the_answer_block_is_positive_and_vanishes_with_the_clip():
     assert_close(shares[0], 0.0018315, 1e-4)
 
 
+@pytest.mark.parametrize(("rho", "power"), [(0.3, 4), (1.5, 6)])
+def test_the_push_on_the_answer_block_has_its_constant_at_every_activation(rho, power):
+    network = Constants(clip_factor=6.0, rho=rho, power=power)
+    verdict = at("stage2.1-printed", dynamics.Clips(network=network, sizes=(256, 1024, 4096)))
+    assert verdict.status == "holds", verdict
+
+
 def test_theorem_4_1_names_the_hypothesis_that_a_symmetric_action_fails():
     claim = PAPER.claim("thm4.1-attn")
     assert claim.unmet(dataclasses.replace(claim.cases[0], action="S4")) == ("it is free (Assumption 4.1)",)

@@ -19,6 +19,7 @@ from stairwise.papers.lego.claims.training import (
     Trained,
     at_rest,
     begun,
+    ended,
     predicted,
     regime,
     seen,
@@ -131,7 +132,7 @@ LEDGER.family(
     r" the class rest on the flat branch $\rho/q$ of Definition 3.4; at $V = B + \rho(1 - 1/q) - b$ up to $O(w)$ under"
     " Assumption B.2, and in our networks",
     of=(models.feature_scale, activation.smooth_relu_printed),
-    hypotheses=both(assumption_4_1, lambda config: {"sigma_0 log d <= rho/40": config.bias <= config.network.rho / 40}),
+    hypotheses=both(assumption_4_1, small_start),
     cases=(FREE, *(dataclasses.replace(FREE, activation=name) for name in ("definition", "flat"))),
     seeds=3,
 )
@@ -139,7 +140,7 @@ def offset_of_the_features(config: Trained, seed: int):
     one = seen(config, seed)
     _, height = one.won()
     V = one.of_winners(one.V)[-1]
-    yield from at_rest(config, one)
+    yield ended(config, one)
     yield at_least("V_psi, less than a step below", V, config.height - config.learning_rate)
     yield at_most("V_psi, at most three steps above", V, config.height + 3 * config.learning_rate)
     # F of a class at that height, one winner active and the others at the negative end
@@ -164,7 +165,7 @@ def offset_of_the_features(config: Trained, seed: int):
 )
 def one_neuron_per_pair(config: Resolved, seed: int):
     one = seen(config, seed)
-    yield from at_rest(config, one)
+    yield ended(config, one)
     yield at_least("least share", one.shape.share.min(), 0.99)
     yield equal("neurons that win", int(one.shape.distinct()), config.group.values**2)
     pairs = 2 * np.asarray(one.end().pairs())
@@ -279,7 +280,7 @@ def won_as_predicted(config: Trained, seed: int) -> float:
     seeds=3,
 )
 def order_names_the_winners(config: Resolved, seed: int):
-    yield from at_rest(config, seen(config, seed))
+    yield ended(config, seen(config, seed))
     yield at_least("pairs won by the neuron that was named", won_as_predicted(config, seed), 1.0)
     token, begin = begun(config, seed)
     V = np.zeros((config.group.values, config.neurons, config.group.values))

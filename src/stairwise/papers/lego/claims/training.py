@@ -230,8 +230,17 @@ def pushes_are_the_gradient(one: Seen):
 
 def at_rest(config: Trained, one: Seen):
     """The theorems speak of a time T_1 at which descent has ended: no push above lambda/d is left."""
+    yield at_most("push left / lambda", push_left(config, one), 1 / config.vocabulary)
+
+
+def ended(config: Trained, one: Seen):
+    """The same as a hypothesis, where the run may be too short for its sizes."""
+    return hypothesis("descent has ended (T_1 is reached)", push_left(config, one) <= 1 / config.vocabulary)
+
+
+def push_left(config: Trained, one: Seen) -> float:
     left = float(np.asarray(_gamma()(one.token, one.end()).push).max())
-    yield at_most("push left / lambda", left / start.logit_floor(config.vocabulary, config.clip), 1 / config.vocabulary)
+    return left / start.logit_floor(config.vocabulary, config.clip)
 
 
 def carried(one: Seen):

@@ -72,12 +72,13 @@ def critical_length(scores: Scores, values: int) -> float:
     return 1 + values / (values - 2) * math.exp(np.logaddexp(a, c) - np.logaddexp(b, e))
 
 
-def answer_push(vocabulary: Count, clip_factor: Count) -> Count:
-    """Stage 2.1: the push of the first step's loss on Q44 over that on Q43 at Q = 0, d^{1 - C_B/3}/2 to leading order.
+def answer_push(vocabulary: Count, clip_factor: Count, rho: float, q: int) -> Count:
+    """Stage 2.1: the push of the first step's loss on Q44 over that on Q43 at Q = 0, to leading order.
 
-    It is proportional to 1 - p - p', what the softmax leaves beside the right value and g_2(y_0), whose logits are B/3.
+    It is 2/3 of 1 - p - p', what the softmax leaves beside the right value and g_2(y_0). Their logits are those of
+    Lambda = (B + rho (1 - 1/q))/3 in the linear part, B/3 - 2 rho (1 - 1/q)/3, so that d e^{-F}/2 is left.
     """
-    return vocabulary ** (1 - clip_factor / 3) / 2
+    return vocabulary ** (1 - clip_factor / 3) * math.exp(2 * rho * (1 - 1 / q) / 3) / 3
 
 
 # --- the window of Lemmas E.24, E.35, F.9 and F.16 --------------------------------------------------------------------
