@@ -9,7 +9,7 @@ import pytest
 from stairwise.lab.contract.checks import slope
 from stairwise.lab.contract.claims import Ledger
 from stairwise.lab.contract.manifest import built_in, read
-from stairwise.lab.ledger import laws
+from stairwise.lab.ledger import laws, missed
 from stairwise.papers import selection
 from tests.lab.audited import Size
 
@@ -78,3 +78,43 @@ def test_the_slack_is_what_is_allowed_over_what_is_measured_at_both_ends():
     assert laws.slacks(found) == (3, 10)
     (found,) = laws.laws_of(ledger_of(bound=[8, 1, 4], side="at least"))
     assert laws.slacks(found) == (1, 2)
+
+
+def curve(form, sizes, values, printed, side="equal"):
+    x, y = (np.log(sizes) if form == "power" else np.array(sizes)), np.log(values)
+    measured = float(np.polyfit(x, y, 1)[0])
+    numbers = {"printed": printed, "measured": measured, "low": measured - 1e-3, "high": measured + 1e-3}
+    return {"law": form, "against": "n", "side": side, "sizes": list(sizes), "values": list(values), **numbers}
+
+
+SIZES = (16.0, 32.0, 64.0, 128.0)
+
+
+@pytest.mark.parametrize(
+    ("law", "why"),
+    [
+        (curve("power", SIZES, [x**2 * (1 + 5 / x) for x in SIZES], 2.0), "a factor $1 + s/x$."),
+        (curve("power", SIZES, [x**2 * np.log(x) for x in SIZES], 2.0), r"a factor $(\ln x)^s$."),
+        (curve("exponential", SIZES, [x**-0.5 * np.exp(-x / 9) for x in SIZES], -1 / 9), "a factor $x^s$."),
+        (curve("exponential", (1, 2, 3, 4), (3, 5, 11, 20), 0.7), "moves the exponent by more than the gap."),
+        (curve("power", SIZES, (1.0, 1.5, 1.1, 1.9), 0.0), "No reason was found."),
+    ],
+)
+def test_the_factor_that_a_law_was_given_is_the_reason_for_its_gap(law, why):
+    assert missed.misses(law)
+    assert why in missed.reason(law)
+
+
+def test_an_exponent_on_the_side_that_a_bound_allows_is_no_miss():
+    values = [x**1.5 for x in SIZES]
+    assert not missed.misses(curve("power", SIZES, values, 2.0, "at most"))
+    assert missed.misses(curve("power", SIZES, values, 2.0, "at least"))
+    assert missed.misses(curve("power", SIZES, values, 1.0, "at most"))
+
+
+def test_every_law_that_misses_its_exponent_is_on_the_page_with_a_reason():
+    reasons = laws.PAGE.read_text(encoding="utf-8").partition(laws.GAPS)[2]
+    found = [law for kept in laws.kept_files().values() for law in kept if missed.misses(law)]
+    assert found
+    for law in found:
+        assert missed.reason(law) in reasons

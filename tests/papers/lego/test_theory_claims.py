@@ -7,7 +7,7 @@ import pytest
 from stairwise.config import ConfigError, update
 from stairwise.papers.lego import PAPER
 from stairwise.papers.lego.claims import longer
-from stairwise.papers.lego.theory import lengths, refined, retrieval, start
+from stairwise.papers.lego.theory import lengths, phases, refined, retrieval, start
 
 COPIED = {"action": "S3", "variables": (10,), "neurons": 9, "steps": 400}
 HOLD = {
@@ -34,6 +34,7 @@ HOLD = {
     "fig3": {"task.action": "S3", "task.length": 4, "scores": (6.0, 0.0, 6.0, 0.0)},
     "fig4": {"task.action": "Q8", "scores": (6.0, 0.0, 6.0, 0.0)},
     "eq6-loss": {"task.action": "S3"},
+    "defC4-order": {"action": "A4", "neurons": 6},
     **dict.fromkeys(("lemA5", "lemA6", "lemA7", "lemA8", "lemA9", "lemA10", "claimA1", "claimA2"), COPIED),
     "def3.4-srelu": {"rho": 0.3, "q": 6},
 }
@@ -113,6 +114,9 @@ WRONG = [
     ("factB3", start, "separation", lambda found: 2 * found),
     ("lemA5", retrieval, "largest_diagonal", lambda found: found / 2),
     ("lemA5", retrieval, "largest_diagonal", lambda found: 2 * found),
+    ("defC4-order", phases, "curriculum", lambda found: found[::-1]),
+    ("defC4-order", phases, "curriculum", lambda found: np.sort(found, axis=1)),
+    ("thm1.2-growth", lengths, "critical_length", lambda found: 1.1 * found),
 ]
 
 

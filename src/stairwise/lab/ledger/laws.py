@@ -16,6 +16,7 @@ from stairwise.lab.contract.checks import Exponent
 from stairwise.lab.contract.claims import Claim
 from stairwise.lab.contract.manifest import PAPERS, Manifest, built_in
 from stairwise.lab.contract.plots import COLOURS, house_style, subplots
+from stairwise.lab.ledger import missed
 
 FILE = "laws.json"
 PAGE = PAPERS.parents[2] / "docs" / "laws.md"  # in a checkout
@@ -30,7 +31,8 @@ exponent that is printed beside the one that is measured over a range of sizes.
 
 - **printed** is the exponent of the statement. Beside $\\le$ or $\\ge$ it is one side of a bound, and the true exponent
   may be smaller or larger. For an exponential law $e^{bn}$ it is $b$. Since sizes are finite, the interval
-  of a fit may miss the printed exponent by what stands behind ±: so far the check accepts it, and no further.
+  of a fit may miss the printed exponent by what stands behind ±: so far the check accepts it, and no further. The
+  last table says why it does.
 - **measured** is the slope of the least-squares line through the logarithms, with its 95 % interval. Most values that
   a check computes are exact. So the interval is about the fit of a straight line, and a wide one says that the law is
   not a straight line at these sizes.
@@ -96,7 +98,7 @@ def kept_files() -> dict[str, list[Law]]:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def page(manifests: Iterable[Manifest], kept: Mapping[str, Sequence[Law]]) -> str:
+def page(manifests: Sequence[Manifest], kept: Mapping[str, Sequence[Law]]) -> str:
     """The whole page, in Markdown."""
     columns = ("statement", "quantity", "sizes", "printed", "measured", "slack", "claim")
     parts = [HEAD]
@@ -110,7 +112,52 @@ def page(manifests: Iterable[Manifest], kept: Mapping[str, Sequence[Law]]) -> st
         lines += [f"| {' | '.join(_row(id, law, claims[law['claim']]))} |" for law in laws]
         parts.append("\n".join([*lines, ""]))
         parts.append(f"![{CAPTION}](assets/laws/{id}.svg)\n\n*{CAPTION}*\n")
+    parts += list(_missed(manifests, kept))
     return "\n".join(parts)
+
+
+def _missed(manifests: Iterable[Manifest], kept: Mapping[str, Sequence[Law]]) -> Iterator[str]:
+    """A table of the laws whose interval misses the printed exponent, and why."""
+    rows = [
+        (f"`{manifest['id']}/{law['claim']}`", *_gap(law))
+        for manifest in manifests
+        for law in kept.get(manifest["id"], ())
+        if law["claim"] in {claim["id"] for claim in manifest["claims"]} and missed.misses(law)
+    ]
+    if not rows:
+        return
+    columns = (
+        "claim",
+        "quantity",
+        "printed",
+        "between neighbouring sizes",
+        "s",
+        "residual",
+        "residual of the line",
+        "why",
+    )
+    yield GAPS
+    lines = [f"| {' | '.join(row)} |" for row in (columns, ("---",) * len(columns), *rows)]
+    yield "\n".join([*lines, ""])
+
+
+GAPS = """## Where the interval misses the printed exponent
+
+The rows below are those above whose interval leaves the printed exponent out, on the side that the statement forbids.
+For each we fit the printed law again, with its exponent as printed and one factor $x^s$, $1 + s/x$ and the like beside
+it, where $x$ is the size. That has as many parameters as the straight line. The residuals are the largest relative ones
+of the two fits. The exponent between neighbouring sizes is given for the first two sizes and for the last two.
+"""
+
+
+def _gap(law: Law) -> Iterator[str]:
+    best = missed.chosen(law)
+    yield law["quantity"].replace("|", r"\|")
+    yield _number(law["printed"])
+    yield " to ".join(map(_number, missed.neighbours(law)))
+    yield "none" if best.parameter is None else _number(best.parameter)
+    yield from (_number(rounded(residual)) for residual in (best.residual, missed.straight(law)))
+    yield missed.reason(law)
 
 
 CAPTION = "Points are measured, the grey line has the printed exponent, crosses are what the statement allows."

@@ -20,6 +20,7 @@ from stairwise.papers.lego.claims.training import (
     at_rest,
     begun,
     ended,
+    enough_neurons,
     predicted,
     regime,
     seen,
@@ -288,6 +289,45 @@ def order_names_the_winners(config: Resolved, seed: int):
         j = config.group.table[g, y]
         V[j, :, y] = (np.asarray(begin.action)[j, :, g] + np.asarray(begin.value)[j, :, y]) / 2
     yield equal("V_psi at the start", ffn.emergence(begin, token.fibers), V)
+
+
+def printed_order(V: np.ndarray) -> list[tuple[int, int, int]]:
+    """Sigma* as Definitions B.3 and C.4 write it: (j, r, y), with the sets that each choice takes out."""
+    left, order = set(np.ndindex(V.shape)), []
+    while left:
+        j, r, y = max(left, key=lambda index: V[index])
+        same_neuron = {index for index in left if index[:2] == (j, r)}  # sets (1) and (2)
+        same_combination = {index for index in left if index[0] == j and index[2] == y}  # set (3)
+        left -= same_neuron | same_combination
+        order.append((j, r, y))
+    return order
+
+
+@LEDGER.exact(
+    "defC4-order",
+    statement=("Definition C.4", "Definition B.3"),
+    says=r"the process, with the sets that it takes out, ends after $n_Y^2$ choices of falling $V_\psi$, each pair once"
+    r" and no neuron twice; it names the neurons of our greedy order, on the fiber means written out",
+    of=(phases.curriculum, ffn.emergence),
+    hypotheses=both(transitive_group, enough_neurons),
+    cases=(dataclasses.replace(SMALL, action="S3"), FIBERS, SMALL),
+    seeds=3,
+)
+def the_process_ends(config: Trained, seed: int):
+    token, begin = begun(config, seed)
+    group, action, value = config.group, np.asarray(begin.action), np.asarray(begin.value)
+    V = np.zeros((group.values, config.neurons, group.values))
+    for j, y in np.ndindex(group.values, group.values):
+        fiber = [g for g in range(group.actions) if group.table[g, y] == j]
+        V[j, :, y] = np.mean([(action[j, :, g] + value[j, :, y]) / 2 for g in fiber], axis=0)
+    yield equal("V_psi at the start", ffn.emergence(begin, token.fibers), V)
+    order = printed_order(V)
+    yield equal("choices", len(order), group.values**2)
+    yield true("V_psi falls", np.diff([V[index] for index in order]) < 0)
+    yield equal("pairs that are chosen", len({(j, y) for j, _, y in order}), group.values**2)
+    yield equal("neurons that are chosen", len({(j, r) for j, r, _ in order}), group.values**2)
+    named = phases.curriculum(V)
+    yield true("our greedy order names the same", [bool(named[j, y] == r) for j, r, y in order])
 
 
 @LEDGER.reported(

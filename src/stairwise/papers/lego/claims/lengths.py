@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stairwise.config import option
+from stairwise.config import option, require
 from stairwise.lab.contract.checks import at_least, at_most, equal, measured, note, row, slope, true, vacuous_if
 from stairwise.papers.lego import algorithms, reduced
 from stairwise.papers.lego.claims.descents import (
@@ -27,7 +27,7 @@ from stairwise.papers.lego.claims.dynamics import CYCLIC_DESCENT, SELF, SELF_TRA
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.sizes import assumption_4_1, assumption_c1, both, transitive_group
 from stairwise.papers.lego.config.dynamics import AttentionRun, Reduced
-from stairwise.papers.lego.config.task import ACTIONS
+from stairwise.papers.lego.config.task import ACTIONS, action_of
 from stairwise.papers.lego.theory import lengths
 from stairwise.train import keys
 
@@ -405,6 +405,63 @@ def learns_the_chain(config: AttentionRun, seed: int):
     after, before = (accuracies(config, path.scores[place], 2, 2, seed)["expected probability"] for place in (-1, 0))
     yield at_most("1 - Acc after", 1 - after, 1 / config.vocabulary)
     yield at_least("1 - Acc before", 1 - before, 0.1)
+
+
+@dataclass(frozen=True)
+class TwoActions(GrowingVocabulary):
+    """The same descents, and those of a second action, which end at the loss d^-E_1 as Algorithm 2 has it."""
+
+    symmetric: str = option("S4", "the second action", examples=ACTIONS)
+
+    def ends(self):
+        """(vocabulary d, scores) of the second action once its loss is below d^-E_1, at each size."""
+        run = AttentionRun(**{field.name: getattr(self, field.name) for field in dataclasses.fields(AttentionRun)})
+        for variables in self.sizes:
+            last = dataclasses.replace(run, action=self.symmetric, variables=variables, stop="power")
+            path = path_of(last)
+            require(
+                path.losses[-1] <= last.vocabulary**-self.exponent,
+                f"steps={self.steps} must be enough for the loss d^-{self.exponent:g} at |X|={variables}",
+            )
+            yield last.vocabulary, path.scores[-1]
+
+
+def two_actions(config: TwoActions) -> dict[str, bool]:
+    second, factor = action_of(config.symmetric), config.network.clip_factor
+    return {
+        **assumption_4_1(config),
+        "the second action is transitive, and not free (Assumption C.1)": second.transitive and not second.free,
+        "more than 2 values, for L* to be finite": min(second.values, config.group.values) > 2,
+        "|X| >= 64": min(config.sizes) >= 64,
+        "2 <= E_1 <= C_B/2: eps is neither small nor 1/2": 2 <= config.exponent <= factor / 2,
+    }
+
+
+@LEDGER.rate(
+    "thm1.2-growth",
+    statement="Theorem 1.2",
+    says=r"trained on chains of 2 as the formal statements say: simply transitive, $L^*$ grows faster than $d^{0.9}$"
+    r" ($8|X|$ steps); symmetric, it is the same at every $d$ up to 10 % (loss $d^{-E_1}$), and 4 or more",
+    of=(DESCENT[0], lengths.critical_length),
+    hypotheses=two_actions,
+    cases=TwoActions(),
+)
+def growth_and_a_constant_factor(config: TwoActions, seed: int):
+    d, scores = zip(*config.runs(), strict=True)
+    star = [critical(config, each) for each in scores]
+    yield slope("exponent of L*, simply transitive", d, star, 1.0, side="at least", against="d")
+    d, scores = zip(*config.ends(), strict=True)
+    values = action_of(config.symmetric).values
+    star = [lengths.critical_length(each, values) for each in scores]
+    yield slope("exponent of L*, symmetric", d, star, 0.0, within=0.05, against="d")
+    yield at_least("L* over the training length, symmetric", np.array(star) / 2, 2.0)
+    yield at_most("largest L* over the smallest, symmetric", max(star) / min(star), 1.1)
+    missed = [(s - 1) * (np.exp(b) + np.exp(e)) for s, (_, b, _, e) in zip(star, scores, strict=True)]
+    share = [m / (m + np.exp(a) + np.exp(c)) for m, (a, _, c, _) in zip(missed, scores, strict=True)]
+    yield equal("reading of the right neuron at L*", 1 - 2 * np.array(share) * (1 - 1 / values), 0.0)
+    for size, s in zip(d, star, strict=True):
+        yield row({"d": size, "L* of the second action": s})
+    yield note("the training differs too: at the loss d^-E_1 the simply transitive action has a constant L* as well")
 
 
 @LEDGER.reported(
