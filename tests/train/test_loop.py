@@ -386,3 +386,13 @@ def test_the_host_sees_every_look_as_it_is_taken():
     stage = walk_stage(steps=20, snapshot=lambda trial, state: {"W": state.place}, snapshot_at=(10,))
     run([stage], seeds=(0, 1), width=2, hooks=hooks)
     assert hooks.seen == [[(0, [])] * 2, [(10, ["walk/W@10"])] * 2, [(20, ["walk/W@10"])] * 2]
+
+
+@pytest.mark.parametrize(("goal", "waits"), [(None, 3), (1e9, 4)])
+def test_the_host_waits_once_a_look_and_once_for_what_is_left(monkeypatch, goal, waits):
+    """A GPU idles while the host fetches: only a stage that may end early is waited for after its ticks, too."""
+    program, fetched = Program([walk_stage(goal=goal, measure_every=60)]), []
+    fetch = jax.device_get
+    monkeypatch.setattr(jax, "device_get", lambda tree: fetched.append(tree) or fetch(tree))
+    program.run([Member(0, CONFIG)], chunked(60))
+    assert len(fetched) == waits  # looks at ticks 0 and 60, and the arrays at the end

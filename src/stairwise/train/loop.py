@@ -137,6 +137,7 @@ class _Compiled:
         self.stage = stage
         self.lift: Callable[..., Any] = _alone if width == 1 else jax.vmap
         self.init = jax.jit(_spread(mesh, self._init))
+        self.begin = jax.jit(_spread(mesh, self._begin, MEMBERS, (MEMBERS, LOOP)))
         self.advance = jax.jit(_spread(mesh, self._advance, (MEMBERS, LOOP, SHARED), LOOP), donate_argnums=1)
         self.measure = jax.jit(_spread(mesh, self._measure))
         self.snapshot = jax.jit(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
@@ -148,6 +149,11 @@ class _Compiled:
 
     def _init(self, trial, carry):
         return self.lift(self.stage.init)(trial, carry, self.keys(trial, "init"))
+
+    def _begin(self, trial, carry, running) -> tuple[Any, Loop]:
+        """The trial, now on the device, and the loop before its first tick: one call, as each keeps a GPU waiting."""
+        never = jnp.full_like(running, -1, dtype=jnp.int32)
+        return trial, Loop(jnp.int32(0), self._init(trial, carry), running, never)
 
     def _advance(self, trial, loop: Loop, stop) -> Loop:
         keys = self.keys(trial, "tick")
@@ -259,14 +265,16 @@ class _Group:
         self.trial, self.carry = self.stack(trials)
         self.skipped: list[int] = []
         self.latest: dict[str, float] = {}
-        self.looked: Loop | None = None  # a copy of the loop at the last look, to find out where a NaN came from
+        self.looked: Loop | None = None  # a copy of the loop at the last look (None: where the stage begins)
+        self.unpaced: tuple[int, float] | None = None  # ticks that were not waited for, and when they began
+        self.finished: tuple[Any, Any] | None = None  # what the stage leaves, where it was asked for with the last look
         self.saved_at = time.monotonic()
         self.save_seconds = 0.0
 
     def stack(self, trees: Sequence[Any]) -> Any:
-        """The members' trees as one of arrays, in JAX's default types; that of a lone member is put there in one go."""
+        """The members' trees as one of arrays, in JAX's default types; that of a lone member is left as it is."""
         if not self.shape:
-            return self.place(trees[0])
+            return trees[0]
         return jax.tree.map(lambda *leaves: self.place(jnp.stack([jnp.asarray(leaf) for leaf in leaves])), *trees)
 
     def place(self, value, spec: PartitionSpec = MEMBERS):
@@ -274,7 +282,15 @@ class _Group:
         return jax.device_put(value, None if mesh is None else NamedSharding(mesh, spec))
 
     def tick(self, t: int):
-        return self.place(np.int32(t), SHARED)
+        return self.given(np.int32(t), SHARED)
+
+    def given(self, value: np.ndarray | np.int32, spec: PartitionSpec = MEMBERS):
+        """A small argument of a program: the call itself brings it to a lone device, in less time than `place`."""
+        return value if self.program.mesh is None else self.place(value, spec)
+
+    def begin(self, compiled: _Compiled) -> Loop:
+        self.trial, loop = compiled.begin(self.trial, self.carry, self.device(self.running))
+        return loop
 
     def run(self) -> list[Outcome]:
         start, loop = self.resume()
@@ -288,36 +304,42 @@ class _Group:
                     continue
                 self.running = self.sound.copy()
                 self.hooks.compiling(compiled.stage.name)
-                state = compiled.init(self.trial, self.carry)
-                never = self.place(np.full(self.shape, -1, dtype=np.int32))
-                loop = Loop(self.tick(0), state, self.device(self.running), never)
-            loop = self.run_stage(index, compiled, loop)
+                self.looked, began = None, 0
+                loop = self.begin(compiled)
+            else:
+                self.trial = self.place(self.trial)
+                self.looked, began = _copy(loop), int(loop.t)
+            loop = self.run_stage(index, compiled, loop, began)
             if compiled.finish is not None:
-                self.carry, arrays = compiled.finish(self.trial, loop.state)
+                self.carry, arrays = self.finished or compiled.finish(self.trial, loop.state)
                 self.keep(compiled.stage, arrays, self.sound)
+            self.finished = None
             loop = None
         self.hooks.handed_over(self.carry)
         return self.outcomes
 
-    def run_stage(self, index: int, compiled: _Compiled, loop: Loop) -> Loop:
+    def run_stage(self, index: int, compiled: _Compiled, loop: Loop, t: int) -> Loop:
+        """From tick t on."""
         stage = compiled.stage
         points = sorted({*stage.measure_at, *stage.snapshot_at, stage.max_ticks})
-        t = int(loop.t)
-        self.looked = _copy(loop)
         while True:
             if t in points:
                 loop = self.observe(compiled, loop, t)
                 if t == stage.max_ticks or not self.running.any():
                     return loop
-                self.looked = _copy(loop)
+                self.looked = _copy(loop) if t > 0 else None
             target = next(point for point in points if point > t)
             stop = t + self.chunk(target - t)
             began = time.monotonic()
             loop = compiled.advance(self.trial, loop, self.tick(stop))
-            all_done = not np.any(jax.device_get(loop.running))  # waits for the device
-            self.pace(stop - t, time.monotonic() - began)
+            if stage.done is None and stop == target:  # the look waits for the device, and is on its way at once
+                all_done, self.unpaced = False, (stop - t, began)
+            else:
+                all_done = not np.any(jax.device_get(loop.running))  # waits for the device
+                self.pace(stop - t, time.monotonic() - began)
             t = target if all_done else stop  # nobody runs any more: look at once
-            loop = loop._replace(t=self.tick(t))
+            if all_done or self.program.mesh is not None:
+                loop = loop._replace(t=self.tick(t))
             self.hooks.progress(stage.name, t, stage.max_ticks, self.latest)
             self.save_or_stop(index, loop)
 
@@ -335,10 +357,18 @@ class _Group:
     def observe(self, compiled: _Compiled, loop: Loop, t: int) -> Loop:
         """Measure each member that runs, or that was done since the last look (at its own end); a NaN ends a member."""
         stage = compiled.stage
-        ended = np.asarray(loop.ended).reshape(-1)
+        ended = np.full(self.program.width, -1, dtype=np.int32)
+        if stage.done is not None:
+            ended = np.asarray(loop.ended).reshape(-1)
         ticks = np.where(ended >= 0, ended, t).astype(np.int32)
         self.hooks.measuring(stage.name)
-        metrics, lost = jax.device_get(compiled.measure(self.trial, loop.state, self.device(ticks)))
+        measured = compiled.measure(self.trial, loop.state, self.device(ticks))
+        if t == stage.max_ticks and compiled.finish is not None:
+            self.finished = compiled.finish(self.trial, loop.state)
+        metrics, lost = jax.device_get(measured)
+        if self.unpaced is not None:  # the look's own time is in it: the next chunk is too short rather than too long
+            (passed, began), self.unpaced = self.unpaced, None
+            self.pace(passed, time.monotonic() - began)
         lost = np.asarray(lost).reshape(-1)
         looked_at = self.running.copy()
         why = self.first_lost(compiled, looked_at & lost, t)
@@ -361,7 +391,7 @@ class _Group:
         self.running = looked_at & (ended < 0) & ~lost
         self.sound &= ~(looked_at & lost)
         self.hooks.measured(self.outcomes)
-        return loop._replace(running=self.device(self.running))
+        return loop._replace(running=self.device(self.running)) if lost.any() else loop
 
     def judge(self, stage: Stage, outcome: Outcome, *, lost: tuple[str, str] | None, done: bool, last: bool) -> None:
         if lost is not None:
@@ -376,8 +406,8 @@ class _Group:
         found: dict[int, tuple[str, str]] = {}
         if not lost.any():
             return found
-        where, loop = compiled.stage.name, self.looked
-        assert loop is not None
+        where = compiled.stage.name
+        loop = self.begin(compiled) if self.looked is None else self.looked
         start = int(np.min(np.asarray(loop.t)))
         before = self.sizes(compiled, loop)
         for i in np.flatnonzero(lost).tolist():
@@ -409,7 +439,7 @@ class _Group:
                 self.outcomes[i].arrays[f"{stage.name}/{name}{suffix}"] = _widened(value[i] if self.shape else value)
 
     def device(self, per_member: np.ndarray):
-        return self.place(per_member.reshape(self.shape).copy())
+        return self.given(per_member.reshape(self.shape).copy())
 
     # --- checkpoints: taken after a chunk, before the look at its last tick -------------------------------------------
 
