@@ -20,7 +20,10 @@ MASKS = {
     "first sees none": jnp.tril(jnp.ones((5, 5), dtype=bool), k=-1),
 }
 interpreted = partial(forward, interpret=True)
-interpreted_gradient = partial(backward, interpret=True)
+
+
+def interpreted_gradient(packed, mask, cotangent):
+    return backward(packed, mask, None, cotangent, interpret=True)[0]
 
 
 def parts(*batch: int, length: int = 5, heads: int = 2, width: int = 3, dtype=jnp.float32):
@@ -40,6 +43,16 @@ def test_the_kernels_equal_the_products_and_their_gradient(mask):
     packed, cotangent = parts()
     assert_close(interpreted(packed, mask), attend_parts(packed, mask), 1e-6)
     assert_close(interpreted_gradient(packed, mask, cotangent), gradient(packed, mask, cotangent), 1e-6)
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_they_add_a_shift_and_sum_its_gradient(mask):
+    packed, cotangent = parts()
+    shift = jax.random.normal(jax.random.key(8), packed.shape[1:], dtype=jnp.float32)
+    wanted, back = jax.vjp(lambda packed, shift: attend_parts(packed + shift, mask), packed, shift)
+    assert_close(interpreted(packed, mask, shift), wanted, 1e-6)
+    for found, known in zip(backward(packed, mask, shift, cotangent, interpret=True), back(cotangent), strict=True):
+        assert_close(found, known, 1e-5)
 
 
 @pytest.mark.slow

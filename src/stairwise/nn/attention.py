@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from stairwise.nn.fused import Packed, fits, fused
+from stairwise.nn.fused import Packed, Shift, fits, fused, on_gpu
 from stairwise.nn.taps import tap, tapped
 
 Rotation = Callable[[Float[Array, "length heads head_width"]], Float[Array, "length heads head_width"]]
@@ -82,13 +82,14 @@ def attend(
 
 
 def attend_packed(
-    packed: Packed, mask: Bool[Array, "#length length"] | None = None
+    packed: Packed, mask: Bool[Array, "#length length"] | None = None, shift: Shift = None
 ) -> Float[Array, "length heads head_width"]:
-    """`attend` on what one projection made; short sequences in half precision go through one kernel (`fused`)."""
+    """`attend` on what one projection made, before or after its `shift` was added; short sequences go through one
+    kernel (`fused`) in half precision, and on a GPU in float32 too."""
     if not fits(packed):
-        return attend_parts(packed, mask)
+        return attend_parts(packed if shift is None else packed + shift.astype(packed.dtype), mask)
     everyone = jnp.ones((len(packed), len(packed)), dtype=bool)
-    return fused(attend_parts, packed, everyone if mask is None else everyone & mask)
+    return fused(attend_parts, packed, everyone if mask is None else everyone & mask, shift)
 
 
 def attend_parts(packed: Packed, mask: Bool[Array, "#length length"] | None) -> Float[Array, "length heads head_width"]:
@@ -179,6 +180,11 @@ class MultiHeadAttention(eqx.Module):
         """Every position attends to the visible ones."""
         if tapped() or bias is not None or (key is not None and self.dropout > 0):
             return self.with_weights(x, mask, rotate=rotate, bias=bias, key=key)[0]
+        if on_gpu() and x.dtype == jnp.float32:  # as for `rows`
+            packed = (x @ self.qkv.weight.astype(x.dtype)).reshape(len(x), 3, self.heads, -1)
+            if fits(packed) and _turns_nothing(rotate, packed[:, 0]):
+                # the kernel adds the bias, which saves a pass over queries, keys and values
+                return self._merge(attend_packed(packed, mask, self.qkv.bias.reshape(packed.shape[1:])))
         return self._merge(attend_packed(self._project(x, rotate), mask))
 
     def with_weights(
@@ -247,6 +253,10 @@ class MultiHeadAttention(eqx.Module):
 
     def _merge(self, attended: Float[Array, "length heads head_width"]) -> Float[Array, "length width"]:
         return self.out(attended.reshape(len(attended), -1))
+
+
+def _turns_nothing(rotate: Rotation | None, query: Array) -> bool:
+    return rotate is None or rotate(query) is query
 
 
 def _attend(query: Array, key: Array, value: Array, mask: Array | None, bias: Bias) -> Array:

@@ -6,7 +6,7 @@ example straight out of the projection, keeps it on the chip, and leaves the res
 gradient computes the weights again instead of storing them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 Packed = Float[Array, "length 3 heads head_width"]
 Attended = Float[Array, "length heads head_width"]
 Mask = Bool[Array, "length length"]
+Shift = Float[Array, "3 heads head_width"] | None
 LONGEST, WIDEST = 64, 256  # what stays on the chip beside its gradient, and what was measured
 
 
@@ -53,44 +54,64 @@ def written_for_this_jax() -> bool:
     return True
 
 
+def on_gpu() -> bool:
+    """Whether programs are for a GPU, where work that others would only round differently is taken over by kernels."""
+    return jax.default_backend() == "gpu" and written_for_this_jax()
+
+
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def fused(plain: Callable[[Packed, Mask], Attended], packed: Packed, mask: Mask) -> Attended:
-    """`plain(packed, mask)`, by the kernel where an NVIDIA GPU computes it."""
-    return lax.platform_dependent(packed, mask, cuda=forward, default=plain)
+def fused(plain: Callable[[Packed, Mask], Attended], packed: Packed, mask: Mask, shift: Shift = None) -> Attended:
+    """`plain(packed + shift, mask)`, by the kernel where an NVIDIA GPU computes it."""
+    return lax.platform_dependent(packed, mask, shift, cuda=forward, default=partial(shifted, plain))
 
 
-def remember(plain, packed, mask):
-    return fused(plain, packed, mask), (packed, mask)
+def shifted(plain: Callable[[Packed, Mask], Attended], packed: Packed, mask: Mask, shift: Shift) -> Attended:
+    return plain(packed if shift is None else packed + shift.astype(packed.dtype), mask)
+
+
+def remember(plain, packed, mask, shift):
+    return fused(plain, packed, mask, shift), (packed, mask, shift)
 
 
 def differentiate(plain, known, cotangent):
-    def by_products(packed, mask, cotangent):
-        return jax.vjp(lambda packed: plain(packed, mask), packed)[1](cotangent)[0]
+    def by_products(packed, mask, shift, cotangent):
+        return jax.vjp(lambda packed, shift: shifted(plain, packed, mask, shift), packed, shift)[1](cotangent)
 
-    return lax.platform_dependent(*known, cotangent, cuda=backward, default=by_products), None
+    moved, pushed = lax.platform_dependent(*known, cotangent, cuda=backward, default=by_products)
+    return moved, None, pushed
 
 
 fused.defvjp(remember, differentiate)
 
 
-def forward(packed: Packed, mask: Mask, *, interpret: bool = False) -> Attended:
+def forward(packed: Packed, mask: Mask, shift: Shift = None, *, interpret: bool = False) -> Attended:
     length, _, heads, head_width = packed.shape
     shape = jax.ShapeDtypeStruct((length, heads, head_width), packed.dtype)
-    return launch(forward_kernel, shape, heads, interpret)(packed, mask.astype(jnp.int8))
+    given = () if shift is None else (shift,)
+    return launch(forward_kernel, shape, packed, interpret)(packed, mask.astype(jnp.int8), *given)
 
 
-def backward(packed: Packed, mask: Mask, cotangent: Attended, *, interpret: bool = False) -> Packed:
+def backward(
+    packed: Packed, mask: Mask, shift: Shift, cotangent: Attended, *, interpret: bool = False
+) -> tuple[Packed, Shift]:
     shape = jax.ShapeDtypeStruct(packed.shape, packed.dtype)
-    return launch(backward_kernel, shape, packed.shape[2], interpret)(packed, mask.astype(jnp.int8), cotangent)
+    if shift is None:
+        call = launch(backward_kernel, shape, packed, interpret)
+        return call(packed, mask.astype(jnp.int8), cotangent), None
+    shapes = (shape, jax.ShapeDtypeStruct(shift.shape, jnp.float32))
+    call = launch(shifted_backward_kernel, shapes, packed, interpret)
+    moved, pushed = call(packed, mask.astype(jnp.int8), shift, cotangent)
+    return moved, pushed.astype(shift.dtype)
 
 
-def launch(kernel: Callable, shape: jax.ShapeDtypeStruct, heads: int, interpret: bool) -> Callable:
+def launch(kernel: Callable, shapes: Any, packed: Packed, interpret: bool) -> Callable:
     """One program a head; `vmap` adds the examples to the grid."""
     from jax.experimental import pallas
     from jax.experimental.pallas import triton
 
-    parameters = triton.CompilerParams(num_warps=warps(*shape.shape[:: shape.ndim - 1]), num_stages=1)
-    return pallas.pallas_call(kernel, shape, grid=(heads,), compiler_params=parameters, interpret=interpret)
+    length, _, heads, head_width = packed.shape
+    parameters = triton.CompilerParams(num_warps=warps(length, head_width), num_stages=1)
+    return pallas.pallas_call(kernel, shapes, grid=(heads,), compiler_params=parameters, interpret=interpret)
 
 
 def warps(length: int, head_width: int) -> int:
@@ -102,27 +123,39 @@ def warps(length: int, head_width: int) -> int:
     return max(1, min(4, padded(length) * padded(head_width) // 1024))
 
 
-def forward_kernel(packed, mask, attended) -> None:
+def forward_kernel(packed, mask, *shift_and_attended) -> None:
     from jax.experimental.pallas.triton import dot
 
-    query, key, value = (load(packed, part) for part in range(3))
+    *shift, attended = shift_and_attended
+    query, key, value = parts_of(packed, *shift)
     store(attended, (), dot(weights(query, key, mask, packed.shape[-1]).astype(value.dtype), value))
 
 
 def backward_kernel(packed, mask, cotangent, gradient) -> None:
+    for part, head in gradients(parts_of(packed), mask, cotangent):
+        store(gradient, (part,), head)
+
+
+def shifted_backward_kernel(packed, mask, shift, cotangent, gradient, pushed) -> None:
+    """The same, and the sum over positions."""
+    for part, head in gradients(parts_of(packed, shift), mask, cotangent):
+        store(gradient, (part,), head)
+        store_row(pushed, part, head.sum(axis=0))
+
+
+def gradients(parts: list[Array], mask, cotangent) -> Iterator[tuple[int, Array]]:
     """With weights A = softmax(S): dV = A^T dO, dA = dO V^T, dS = A (dA - <dA, A>), dQ = dS K, dK = dS^T Q."""
     from jax.experimental.pallas.triton import dot
 
-    head_width = packed.shape[-1]
-    query, key, value = (load(packed, part) for part in range(3))
-    known = load(cotangent)
+    query, key, value = parts
+    head_width, known = cotangent.shape[-1], load(cotangent)
     seen = weights(query, key, mask, head_width)
-    store(gradient, (2,), dot(seen.astype(value.dtype), known, trans_a=True))
+    yield 2, dot(seen.astype(value.dtype), known, trans_a=True)
     moved = dot(known, value, trans_b=True)
     scores = seen * (moved - (moved * seen).sum(axis=1, keepdims=True)) * head_width**-0.5
     scores = scores.astype(query.dtype)
-    store(gradient, (0,), dot(scores, key))
-    store(gradient, (1,), dot(scores, query, trans_a=True))
+    yield 0, dot(scores, key)
+    yield 1, dot(scores, query, trans_a=True)
 
 
 def weights(query: Array, key: Array, mask, head_width: int) -> Float[Array, "queries keys"]:
@@ -136,6 +169,14 @@ def weights(query: Array, key: Array, mask, head_width: int) -> Float[Array, "qu
     scores = jnp.where(visible, triton.dot(query, key, trans_b=True) * head_width**-0.5, -1e30)
     powers = jnp.exp(scores - scores.max(axis=1, keepdims=True))
     return jnp.where(visible, powers / powers.sum(axis=1, keepdims=True), 0.0)
+
+
+def parts_of(packed, *shift) -> list[Array]:
+    """Queries, keys and values of this program's head, filled up with zeros; what is filled up is seen by no one."""
+    parts = [load(packed, part) for part in range(3)]
+    if not shift:
+        return parts
+    return [(head + load_row(shift[0], part)).astype(head.dtype) for part, head in enumerate(parts)]
 
 
 def load(array, *part: int) -> Array:
@@ -161,3 +202,25 @@ def head_of(array, part: tuple[int, ...]) -> tuple[Any, Bool[Array, "rows column
     rows = jnp.arange(padded(length), dtype=jnp.int32)[:, None]
     columns = jnp.arange(padded(head_width), dtype=jnp.int32)[None, :]
     return array.at[(rows, *part, program_id(0), columns)], (rows < length) & (columns < head_width)
+
+
+def load_row(array, part: int) -> Float[Array, "1 columns"]:
+    """This program's head in [part, heads, head_width]."""
+    from jax.experimental.pallas import triton
+
+    place, inside = row_of(array, part)
+    return triton.load(place, mask=inside, other=0.0)[None, :]
+
+
+def store_row(array, part: int, row: Array) -> None:
+    from jax.experimental.pallas import triton
+
+    place, inside = row_of(array, part)
+    triton.store(place, row.astype(array.dtype), mask=inside)
+
+
+def row_of(array, part: int) -> tuple[Any, Bool[Array, " columns"]]:
+    from jax.experimental.pallas import program_id
+
+    columns = jnp.arange(padded(array.shape[-1]), dtype=jnp.int32)
+    return array.at[part, program_id(0), columns], columns < array.shape[-1]

@@ -19,11 +19,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from stairwise.nn import rows
 from stairwise.nn.attention import Cache, Linear, MultiHeadAttention, Scale, attention_mask, dropout, normals
 from stairwise.nn.mixers import Mixer, Recurrence, make_mixer
 from stairwise.nn.parts import NORMS, SOFTMAX, Parts, check_parts
 from stairwise.nn.positions import Positions, RandomisedPositions, lookup
 from stairwise.nn.relative import make_positions
+from stairwise.nn.rows import norm_rows
 from stairwise.nn.taps import scope, tap, tapped
 
 Norm = eqx.nn.LayerNorm | eqx.nn.RMSNorm | None
@@ -42,6 +44,10 @@ class MLP(eqx.Module):
         self.contract = Linear((out_std * contract).astype(dtype))
 
     def __call__(self, x: Float[Array, "length width"]) -> Float[Array, "length width"]:
+        if rows.on_gpu() and x.dtype == jnp.float32 and not tapped():
+            hidden = x @ self.expand.weight.astype(x.dtype)
+            if rows.fits(hidden):
+                return self.contract(rows.activated(hidden, self.expand.bias))
         hidden = jax.nn.gelu(tap("mlp.pre", self.expand(x)), approximate=True)
         return self.contract(tap("mlp.post", hidden))
 
@@ -66,10 +72,10 @@ class Block(eqx.Module):
         """`mix(attention, normed, aside, key)` says how positions meet: all of them, or one and the cache `aside`."""
         mix_key, attention_key, mlp_key = (None, None, None) if key is None else jax.random.split(key, 3)
         stream = tap("resid_pre", stream)
-        mixed, aside = mix(self.attention, _normed(self.attention_norm, stream), aside, mix_key)
+        mixed, aside = mix(self.attention, norm_rows(self.attention_norm, stream), aside, mix_key)
         mixed = tap("attn_out", dropout(mixed, self.dropout, attention_key))
         stream = tap("resid_mid", stream + mixed if self.attention_residual else mixed)
-        update = tap("mlp_out", dropout(self.mlp(_normed(self.mlp_norm, stream)), self.dropout, mlp_key))
+        update = tap("mlp_out", dropout(self.mlp(norm_rows(self.mlp_norm, stream)), self.dropout, mlp_key))
         return tap("resid_post", stream + update if self.mlp_residual else update), aside
 
 
@@ -245,7 +251,7 @@ class Transformer(eqx.Module):
         for block in self.stack[:-1]:
             stream, _ = block(stream, everywhere, None, None)
         last = self.stack[-1]
-        stream, _ = last(row(stream), there, _normed(last.attention_norm, stream), None)
+        stream, _ = last(row(stream), there, norm_rows(last.attention_norm, stream), None)
         return self._read(stream)[0]
 
     @property
@@ -340,7 +346,7 @@ class Transformer(eqx.Module):
     def _read(self, stream: Float[Array, "length width"]) -> Float[Array, "length outputs"]:
         head = self.table if self.head is None else self.head
         assert head is not None  # __init__ refuses a model that has neither
-        normed = _normed(self.norm, stream)
+        normed = norm_rows(self.norm, stream)
         dtype = jnp.promote_types(normed.dtype, jnp.float32)
         return jnp.matmul(normed, head.astype(normed.dtype).T, preferred_element_type=dtype)
 
@@ -353,10 +359,6 @@ class Transformer(eqx.Module):
         limit = self.positions.limit
         if limit is not None and length > limit:
             raise ValueError(f"length={length} must be at most max_length={limit} (Transformer)")
-
-
-def _normed(norm: Norm, stream: Float[Array, "length width"]) -> Float[Array, "length width"]:
-    return stream if norm is None else jax.vmap(norm)(stream)
 
 
 def _check_sizes(**sizes: int | None) -> None:

@@ -1,0 +1,122 @@
+"""Facts about the kernels of rows: interpreted, they compute what JAX computes, and its gradients."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+
+from stairwise.nn import attention, fused, rows
+from stairwise.nn.fused import written_for_this_jax
+from stairwise.nn.transformer import Transformer
+from tests.helpers import assert_close
+
+pytestmark = pytest.mark.skipif(not written_for_this_jax(), reason="this JAX lacks parts that the kernels are made of")
+NORMS = {"layer": (rows.Norm(1e-5, True), eqx.nn.LayerNorm), "rms": (rows.Norm(1e-5, False), eqx.nn.RMSNorm)}
+
+
+def drawn(count: int, width: int, dtype=jnp.float32):
+    """Rows, a scale, a shift, and a cotangent of what comes out."""
+    keys = jax.random.split(jax.random.key(3), 4)
+    array, cotangent = (jax.random.normal(key, (count, width), dtype=jnp.float32) for key in keys[:2])
+    scale, shift = (jax.random.normal(key, (width,), dtype=jnp.float32) for key in keys[2:])
+    return (2 * array + 1).astype(dtype), 1 + 0.1 * scale, shift, cotangent.astype(dtype)
+
+
+@pytest.mark.parametrize("kind", NORMS)
+@pytest.mark.parametrize(("count", "width"), [(5, 12), (21, 256), (3, 720)])
+def test_the_norms_equal_those_of_equinox(kind, count, width):
+    norm, made = NORMS[kind]
+    array, scale, shift, cotangent = drawn(count, width)
+    wanted, back = jax.vjp(partial(rows.by_equinox, made, norm.eps), array, scale, shift)
+    assert_close(rows.norm_forward(norm, array, scale, shift, interpret=True), wanted, 1e-5)
+    found = rows.norm_backward(norm, array, scale, shift, cotangent, interpret=True)
+    for ours, theirs in zip(found, back(cotangent), strict=True):
+        assert_close(ours, theirs, 2e-5)
+
+
+@pytest.mark.parametrize(("count", "width"), [(5, 12), (40, 300)])
+def test_gelu_equals_that_of_jax(count, width):
+    array, _, bias, cotangent = drawn(count, width)
+    wanted, back = jax.vjp(rows.gelu, array, bias)
+    assert_close(rows.gelu_forward(array, bias, interpret=True), wanted, 1e-5)
+    for ours, theirs in zip(rows.gelu_backward(array, bias, cotangent, interpret=True), back(cotangent), strict=True):
+        assert_close(ours, theirs, 5e-5)
+
+
+def test_examples_and_models_are_batched():
+    norm, made = NORMS["layer"]
+    array, scale, shift, cotangent = drawn(24, 12)
+    array, cotangent = (part.reshape(2, 3, 4, 12) for part in (array, cotangent))
+    scale, shift = (jnp.stack([part, 2 * part]) for part in (scale, shift))
+
+    def twice(function):
+        return jax.vmap(jax.vmap(function, in_axes=(0, None, None, 0)))
+
+    def plain(array, scale, shift, cotangent):
+        return jax.vjp(partial(rows.by_equinox, made, norm.eps), array, scale, shift)[1](cotangent)
+
+    found = twice(partial(rows.norm_backward, norm, interpret=True))(array, scale, shift, cotangent)
+    for ours, theirs in zip(found, twice(plain)(array, scale, shift, cotangent), strict=True):
+        assert_close(ours, theirs, 2e-5)
+
+
+@pytest.mark.slow
+def test_half_precision_is_as_exact_as_jax():
+    norm, made = NORMS["layer"]
+    array, scale, shift, cotangent = drawn(21, 256, jnp.bfloat16)
+    wide, pulled = array.astype(jnp.float32), cotangent.astype(jnp.float32)
+
+    def errors(found, plain):
+        exact, back = jax.vjp(plain, wide, scale, shift)
+        return [float(jnp.abs(a - b).max()) for a, b in zip(found, (exact, *back(pulled)), strict=True)]
+
+    plain = partial(rows.by_equinox, made, norm.eps)
+    by_jax, back = jax.vjp(plain, array, scale, shift)
+    given = {"interpret": True}
+    ours = [rows.norm_forward(norm, array, scale, shift, **given)]
+    ours += rows.norm_backward(norm, array, scale, shift, cotangent, **given)
+    for own, theirs in zip(errors(ours, plain), errors((by_jax, *back(cotangent)), plain), strict=True):
+        assert own <= 1.5 * theirs + 1e-5
+
+
+@pytest.mark.parametrize("compute", ["float32", "bfloat16"])
+def test_a_training_on_a_gpu_goes_through_the_kernels(monkeypatch, compute):
+    """Lowered for a GPU that is not there, down to the kernels' own code: eight in a layer, forward and backward."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert fused.on_gpu()
+    sizes = {"vocab": 5, "width": 16, "layers": 2, "heads": 2, "causal": False, "positions": "learned"}
+    model = jax.eval_shape(
+        lambda: Transformer(max_length=6, outputs=5, compute_dtype=compute, key=jax.random.key(0), **sizes)
+    )
+
+    def loss(model, tokens):
+        return jnp.sum(jax.vmap(model)(tokens))
+
+    tokens = jax.ShapeDtypeStruct((3, 6), jnp.int32)
+    lowered = jax.jit(jax.grad(loss)).trace(model, tokens).lower(lowering_platforms=("cuda",)).as_text()
+    names = {name for kernels in KERNELS.values() for name in kernels}
+    calls = {name: lowered.count(f'"{name}"') for name in names}
+    assert {name: count for name, count in calls.items() if count} == KERNELS[compute]
+
+
+KERNELS = {
+    "float32": {
+        "norm_forward_kernel": 5,
+        "norm_backward_kernel": 5,
+        "gelu_forward_kernel": 2,
+        "gelu_backward_kernel": 2,
+        "forward_kernel": 2,
+        "shifted_backward_kernel": 2,
+    },
+    "bfloat16": {"forward_kernel": 2, "backward_kernel": 2},
+}
+
+
+def test_nothing_changes_where_there_is_no_gpu():
+    array, scale, shift, _ = drawn(5, 12)
+    norm = eqx.tree_at(lambda norm: (norm.weight, norm.bias), eqx.nn.LayerNorm(12), (scale, shift))
+    assert not rows.fits(array)
+    assert not attention.on_gpu()
+    assert_close(rows.norm_rows(norm, array), jax.vmap(norm)(array), 0)
