@@ -38,6 +38,7 @@ def profile(work: Work) -> Any:
     """Of one call."""
     from jax.profiler import ProfileData
 
+    work.call()  # compiles, where it was not timed itself
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
             work.call()

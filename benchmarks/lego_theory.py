@@ -2,7 +2,10 @@
 
 The dense form gets embedded clauses as input and W as one matrix of 5d rows, so that its time is that of one good
 matrix product. A gather does 5d/(3L+2l) times fewer multiplications, each at a lower rate: the ratio grows with d.
+Batches follow one another as in a training: here in one program, there in a Python loop that waits at its end only.
 """
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +13,8 @@ import numpy as np
 import torch
 
 from benchmarks.mirror import blocking, full_precision, relative_error, tensor, waiting
-from benchmarks.row import Job, Row, Settings, contest
+from benchmarks.row import Job, Row, Settings, Work, contest
+from stairwise import compiler
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.task import Lego, lego
 from stairwise.papers.lego.theory import chains, literal
@@ -48,17 +52,27 @@ class TorchMirror:
 
 
 def row(settings: Settings) -> Row:
-    variables, L, neurons, batch = (6, 3, 2, 2) if settings.tiny else (161, 5, 12, 8)
+    variables, L, neurons, batch, batches = (6, 3, 2, 2, 3) if settings.tiny else (161, 5, 12, 8, 100)
     task, device = lego("C6", variables, L), settings.torch_device
     model = jax.device_put(network(task, neurons))  # the numbers among its leaves, too, are there once and for all
-    told = chains.sentences(task, chains.drawn(task, 0, batch))[:, : L + STEP]
-    clauses = jnp.asarray(told, dtype=jnp.int32)
+    told = chains.sentences(task, chains.drawn(task, 0, batch * batches))[:, : L + STEP]
+    clauses = jnp.asarray(told.reshape(batches, batch, *told.shape[1:]), dtype=jnp.int32)
     Z = np.stack([literal.embed(sentence, task.vocabulary) for sentence in told]).astype(np.float32)
-    embedded, mirror = tensor(Z, device), TorchMirror(model, neurons, device)
-    gather = jax.jit(lambda model, rows: jax.vmap(lambda clauses: model.logits(clauses, L)[0])(rows))
-    with full_precision():
-        error = relative_error([(gather(model, clauses), mirror.logits(embedded))])
+    embedded, mirror = tensor(Z, device).split(batch), TorchMirror(model, neurons, device)
+
+    def logits(model, clauses):
+        one = jax.vmap(lambda clauses: model.logits(clauses, L)[0])
+        return jax.lax.map(one, clauses)
+
+    gather, plain = jax.jit(logits, compiler_options=compiler.for_loops() or None), jax.jit(logits)
     compiled = torch.compile(mirror.logits)
+    with full_precision():
+        ours = plain(model, clauses)
+        error = relative_error([(ours, torch.stack([mirror.logits(Z) for Z in embedded]))])
+
+    def every(logits: Callable[[torch.Tensor], torch.Tensor]) -> Work:
+        return waiting(lambda: [logits(Z) for Z in embedded], device, units=batches)
+
     return contest(
         settings,
         Row(
@@ -69,9 +83,10 @@ def row(settings: Settings) -> Row:
             error=error,
             facts={"multiplications, dense over gathers": 5 * task.vocabulary / (3 * L + 2 * STEP)},
         ),
-        blocking(lambda: gather(model, clauses)),
-        waiting(lambda: mirror.logits(embedded), device),
-        lambda: waiting(lambda: compiled(embedded), device),
+        blocking(lambda: gather(model, clauses), batches),
+        every(mirror.logits),
+        lambda: every(compiled),
+        profiled=blocking(lambda: plain(model, clauses), batches),
         tolerance=1e-4,
     )
 

@@ -69,14 +69,14 @@ class TorchMirror(Mirror):
             self.W.zero_()  # every repetition is the first step
 
 
-def our_step(config: Descent) -> Work:
+def our_step(config: Descent, graph: bool = True) -> Work:
     """The blocks and the update, without the evaluation."""
     stage = train.descent(structure(config))[0]
 
     def finish(trial, state, key):
         return None, {"W": train.stepped(trial, state, jnp.float32(config.samples), 0)[0]}
 
-    program = Program([Stage(stage.name, stage.init, stage.tick, stage.max_ticks, finish=finish)])
+    program = Program([Stage(stage.name, stage.init, stage.tick, stage.max_ticks, finish=finish, graph=graph)])
     return Work(partial(program.run, [Member(0, config)]))
 
 
@@ -121,6 +121,7 @@ def row(bits: int, form: str, settings: Settings) -> Row:
         our_step(config),
         waiting(mirror().step, device),
         lambda: waiting(mirror().compiled().step, device),
+        profiled=our_step(config, graph=False),
         tolerance=1e-4,
     )
 

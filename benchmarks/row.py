@@ -59,7 +59,7 @@ class Row:
     failure: str = ""
     no_compile: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    timed: Work | None = None  # what was timed, for a look at it after all rows are
+    timed: Work | None = None  # what was timed, or has the same kernels, for a look at it after all rows are
 
     def ratio(self, side: str) -> tuple[float, float, float] | None:
         """Lowest, median and highest of (PyTorch's time / ours) over the repeats.
@@ -110,9 +110,13 @@ def contest(
     eager: Work | None = None,
     compiled: Callable[[], Work] | None = None,
     *,
+    profiled: Work | None = None,
     tolerance: float = 0.0,
 ) -> Row:
-    """The row with its times, or with what kept it from having them; a side that is None is not part of it."""
+    """The row with its times, or with what kept it from having them; a side that is None is not part of it.
+
+    `profiled` has the kernels of `ours` one by one, where that launches them as a graph, whose loops a profile lacks.
+    """
     if row.error is not None and not row.error <= tolerance:
         return replace(row, failure=f"not timed: the two sides differ by {row.error:.2g} (allowed: {tolerance:g})")
     sides = {"ours": ours} | ({} if eager is None else {"eager": eager})
@@ -125,7 +129,7 @@ def contest(
             sides.pop("compiled", None)
             reason = f"torch.compile: {type(error).__name__}: {first_line(error)}"
     taken = race(sides, settings.repeats)
-    return replace(row, **taken, no_compile=reason, timed=ours)
+    return replace(row, **taken, no_compile=reason, timed=profiled or ours)
 
 
 def first_line(error: Exception) -> str:

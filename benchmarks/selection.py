@@ -92,10 +92,10 @@ def agreement(config: Online, cheapest: bool, device: str) -> float:
     return relative_error([(loss, theirs), (gradient["W"], mirror.W.grad), (gradient["V"], mirror.V.grad)])
 
 
-def our_steps(config: Online, width: int = 1) -> Work:
+def our_steps(config: Online, width: int = 1, graph: bool = True) -> Work:
     """The whole training of a group of models without its measurements."""
     stage = train.online(structure(config))[0]
-    program = Program([Stage(stage.name, stage.init, stage.tick, stage.max_ticks)], width)
+    program = Program([Stage(stage.name, stage.init, stage.tick, stage.max_ticks, graph=graph)], width)
     members = [Member(seed, config) for seed in range(width)]
     return Work(lambda: program.run(members), config.steps * width)
 
@@ -119,6 +119,7 @@ def row(cheapest: bool, settings: Settings) -> Row:
         our_steps(config),
         waiting(TorchMirror(config, cheapest, device).step, device, times=few),
         lambda: waiting(TorchMirror(config, cheapest, device).compiled().step, device, times=few),
+        profiled=our_steps(config, graph=False),
         tolerance=1e-4,
     )
 

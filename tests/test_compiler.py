@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 from stairwise import compiler
+from stairwise.train.loop import Member, Program
+from stairwise.train.stage import Stage
 
 pytestmark = pytest.mark.optimised  # what is to be right is what users run
 
@@ -101,3 +104,41 @@ def test_it_says_so_when_it_comes_too_late(first, said):
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert said in done.stderr
     assert bool(done.stderr) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "flags", "expected"),
+    [
+        ("NVIDIA H200", "0.11.2", "", compiler.GRAPHS),
+        ("NVIDIA H200", "0.11.2", "--xla_some=1", compiler.GRAPHS),
+        ("NVIDIA H200", "0.11.2", "--xla_gpu_enable_command_buffer=", {}),
+        ("NVIDIA H200", "0.10.2", "", {}),
+        ("NVIDIA H200", "0.12.0", "", {}),
+        ("NVIDIA H200", "", "", {}),
+        ("cpu", "0.11.2", "", {}),
+        ("AMD Instinct MI300X", "0.11.2", "", {}),
+    ],
+)
+def test_loops_are_graphs_where_that_was_tried_and_the_user_has_not_said_otherwise(
+    monkeypatch, kind, version, flags, expected
+):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert compiler.graphs(kind, version) == expected
+
+
+def test_options_that_the_compiler_does_not_take_are_left_out(monkeypatch):
+    monkeypatch.setattr(compiler, "graphs", lambda kind, version: compiler.GRAPHS)
+    monkeypatch.setattr(compiler, "GRAPHS", {"xla_no_such_option": 1})
+    compiler._taken.cache_clear()
+    assert compiler.for_loops() == {}
+    compiler._taken.cache_clear()
+
+
+def test_the_loops_of_small_kernels_are_compiled_with_these_options_and_others_are_not(monkeypatch):
+    """The compiler takes them on a CPU, too, where they mean nothing."""
+    monkeypatch.setattr(compiler, "for_loops", lambda: compiler.GRAPHS)
+    stage = Stage("s", lambda trial, carry, key: jnp.float32(0), lambda trial, state, key, t: state + 1, 3)
+    for graph, options in ((True, compiler.GRAPHS), (False, {})):
+        program = Program([replace(stage, graph=graph)])
+        assert program.options == options
+        assert program.run([Member(0)])[0].status == "finished"

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import metadata
 
 FIRST_WRONG, FIRST_UNKNOWN = (0, 10, 2), (0, 12, 0)  # a flag that a release does not know ends the process
@@ -21,6 +22,11 @@ SOONER: dict[str, bool | int | str] = {  # a program that runs for milliseconds 
     "xla_cpu_parallel_codegen_split_count": 1,
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
+GRAPHS: dict[str, bool | int | str] = {  # a loop is one launch, where a GPU would wait for the host at each kernel
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,WHILE,CONDITIONAL,DYNAMIC_SLICE_FUSION",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+GRAPHS_KNOWN = ((0, 11, 2), (0, 12, 0))
 THREADS = "OPENBLAS_NUM_THREADS"  # of NumPy
 SOONER_KNOWN = ((0, 10, 2), (0, 11, 0))  # the first release that was tried with them, and the first that was not
 
@@ -37,6 +43,33 @@ def sooner(version: str) -> dict[str, bool | int | str]:
     """
     first, unknown = SOONER_KNOWN
     return dict(SOONER) if first <= _numbers(version) < unknown else {}
+
+
+def graphs(kind: str, version: str) -> dict[str, bool | int | str]:
+    """Options of the compiler, by name, for loops on this kind of device; none where the user has set them."""
+    first, unknown = GRAPHS_KNOWN
+    known = "nvidia" in kind.lower() and first <= _numbers(version) < unknown
+    set_by_user = any(name in os.environ.get("XLA_FLAGS", "") for name in GRAPHS)
+    return dict(GRAPHS) if known and not set_by_user else {}
+
+
+def for_loops() -> dict[str, bool | int | str]:
+    """`graphs` of the device that programs run on, if its compiler takes them."""
+    import jax
+
+    options = graphs(jax.devices()[0].device_kind, installed())
+    return options if options and _taken() else {}
+
+
+@cache
+def _taken() -> bool:
+    import jax
+
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=GRAPHS)(0.0)
+    except Exception:  # a release or a plug-in that does not know them
+        return False
+    return True
 
 
 @contextmanager

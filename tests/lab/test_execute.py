@@ -11,7 +11,7 @@ from stairwise.lab.run.execute import execute
 from stairwise.lab.run.plan import outstanding, plan, with_upstream
 from stairwise.lab.store import provenance
 from stairwise.lab.store.store import Store
-from stairwise.train.loop import Interrupted
+from stairwise.train.loop import Interrupted, Program
 from tests.lab.walking import PAPER, Walk
 
 WALK, ONWARD, CENSUS = (PAPER.experiment(id) for id in ("walk", "onward", "census"))
@@ -76,6 +76,13 @@ def test_a_trial_tells_the_flags_it_was_compiled_with(tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_some=1 --xla_dump_to=/somewhere")
     execute(trials, Store.open(tmp_path))
     assert Store.open(tmp_path).read(trials[0]).run["xla_flags"] == "--xla_some=1 --xla_dump_to=..."
+
+
+def test_a_trial_tells_the_options_of_its_loop(tmp_path, monkeypatch):
+    trials = WALK.trials("quick", seeds=[0])[:1]
+    monkeypatch.setattr(Program, "options", {"xla_of_its_loop": 1})
+    execute(trials, Store.open(tmp_path))
+    assert Store.open(tmp_path).read(trials[0]).run["xla_flags"].endswith("--xla_of_its_loop=1")
 
 
 def test_a_group_that_is_mostly_empty_is_said_to_be(tmp_path, capsys):

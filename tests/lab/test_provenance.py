@@ -117,6 +117,11 @@ def test_the_flags_of_the_compiler_are_kept_without_paths(monkeypatch, given, ke
     assert provenance.compiler_flags() == kept
 
 
+def test_the_options_of_a_loop_come_after_the_flags_of_the_process(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_a=1 --xla_b=2")
+    assert provenance.compiler_flags({"xla_a": True, "xla_c": "X,Y"}) == "--xla_b=2 --xla_a=true --xla_c=X,Y"
+
+
 def test_the_code_of_a_module_is_what_it_imports_however_it_does(package):
     found = set(provenance.closure("plugged.paper.train"))
     own = {name for name in found if name.startswith("plugged.")}

@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PRNGKeyArray
 
-from stairwise import trees
+from stairwise import compiler, trees
 from stairwise.train.keys import at, role_key
 from stairwise.train.stage import Outcome, Stage, pack, unpack
 
@@ -123,6 +123,11 @@ class Program:
         self.mesh = Mesh(np.array(jax.local_devices()[:shards]), ("trials",)) if shards > 1 else None
         self.stages = [_Compiled(stage, width, self.mesh) for stage in stages]
 
+    @property
+    def options(self) -> dict[str, bool | int | str]:
+        """Options of the compiler that its loops have, beyond those of the process."""
+        return {name: value for compiled in self.stages for name, value in compiled.options.items()}
+
     def run(self, members: Sequence[Member], hooks: Hooks | None = None) -> list[Outcome]:
         """Run up to `width` trials side by side; a short group is filled with dummies that never run."""
         if not 1 <= len(members) <= self.width:
@@ -138,7 +143,9 @@ class _Compiled:
         self.lift: Callable[..., Any] = _alone if width == 1 else jax.vmap
         self.init = jax.jit(_spread(mesh, self._init))
         self.begin = jax.jit(_spread(mesh, self._begin, MEMBERS, (MEMBERS, LOOP)))
-        self.advance = jax.jit(_spread(mesh, self._advance, (MEMBERS, LOOP, SHARED), LOOP), donate_argnums=1)
+        self.options = compiler.for_loops() if stage.graph else {}
+        ticking = _spread(mesh, self._advance, (MEMBERS, LOOP, SHARED), LOOP)
+        self.advance = jax.jit(ticking, donate_argnums=1, compiler_options=self.options or None)
         self.measure = jax.jit(_spread(mesh, self._measure))
         self.snapshot = jax.jit(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
         self.finish = jax.jit(_spread(mesh, self._finish)) if stage.finish else None

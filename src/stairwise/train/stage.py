@@ -26,6 +26,7 @@ class Stage:
     when(carry) -> bool                         decided on the host, for the whole group: False skips the stage
 
     `counts` and `per_tick` are for the x-axes of pictures: what they count, and how much of it a tick is.
+    `graph` is for ticks of many small kernels: an NVIDIA GPU is given all of them at once (`compiler.for_loops`).
     """
 
     name: str
@@ -41,6 +42,7 @@ class Stage:
     when: Callable[[Any], bool] | None = None
     counts: str = "gradient steps"
     per_tick: float = 1.0
+    graph: bool = False
 
     def __post_init__(self):
         if self.max_ticks < 0:

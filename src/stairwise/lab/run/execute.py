@@ -224,7 +224,9 @@ class Engine:
             else:
                 checkpoint = self.store.checkpoint(_group_digest(group, environment))
                 members = [self._member(trial) for trial in group.trials]
-                outcomes = self._program(group).run(members, self._hooks(group, checkpoint, environment))
+                program = self._program(group)
+                outcomes = program.run(members, self._hooks(group, checkpoint, environment))
+                environment = environment | {"xla_flags": provenance.compiler_flags(program.options)}
         seconds = time.monotonic() - began
         timing = {"started": started, "seconds": seconds, "seconds_per_trial": seconds / len(group.trials)}
         making = environment | {"timing": timing}

@@ -8,11 +8,14 @@ import platform
 import re
 import sys
 import threading
+from collections.abc import Mapping
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from stairwise.compiler import flag
 
 PACKAGES = ("stairwise", "jax", "jaxlib", "numpy", "equinox", "optax")
 ROOMS = ("stairwise.nn", "stairwise.tasks", "stairwise.train", "stairwise.measure")
@@ -42,13 +45,15 @@ def machine() -> dict[str, Any]:
     return {"cores": _cores(), "platform": platform.platform(), "processor": _processor()}
 
 
-def compiler_flags() -> str:
+def compiler_flags(options: Mapping[str, Any] | None = None) -> str:
     """`XLA_FLAGS`, with which programs are compiled, the package's own among them; without paths, which name a user.
 
-    A flag that is written twice counts once, with its last value, as it does for XLA.
+    A flag that is written twice counts once, with its last value, as it does for XLA. `options` are those of the
+    training loop alone, and come last.
     """
     flags: dict[str, str] = {}
-    for word in os.environ.get("XLA_FLAGS", "").split():
+    own = [flag(name, value) for name, value in (options or {}).items()]
+    for word in [*os.environ.get("XLA_FLAGS", "").split(), *own]:
         name, is_set, value = word.partition("=")
         flags.pop(name, None)
         flags[name] = f"{name}{is_set}{'...' if PATH.search(value) else value}"

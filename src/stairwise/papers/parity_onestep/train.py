@@ -58,6 +58,7 @@ def descent(config: Descent) -> list[Stage]:
             finish=precise(finish),
             counts="samples" if config.steps == 1 else "gradient steps",
             per_tick=config.block if config.steps == 1 else 1 / config.blocks,
+            graph=True,
         )
     ]
 
