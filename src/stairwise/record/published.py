@@ -157,7 +157,7 @@ def _unpack(path: Path, root: Path) -> None:
 def published(target: str, preset: str | None = None) -> Result:
     """The published trials of an experiment, or of the one that owns a figure: `sw.published("lego/length")`.
 
-    With several presets in the record, the one asked for, else the latest file's.
+    With several presets in the record, the one asked for, else the largest.
     """
     experiment = registry.experiment(target)
     found = files(experiment.name)
@@ -167,7 +167,7 @@ def published(target: str, preset: str | None = None) -> Result:
     presets = [archive.about(path).preset for path in found]
     if preset is not None and preset not in presets:
         raise ConfigError(f"preset={preset} must be one of {', '.join(dict.fromkeys(presets))} ({experiment.name})")
-    wanted = preset or presets[-1]
+    wanted = preset or max(presets, key=list(experiment.presets).index)
     opened = store()
     digests = [
         trial["digest"]

@@ -79,14 +79,16 @@ def _one_panel(records: Sequence[Any], by: Any):
     length_axis(axes, config.test_lengths, config.task.length)
     axes.set_ylabel("all values right (greedy roll-out)")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6)
-    longest, actions = config.test_lengths[-1], dict.fromkeys(record.config.task.action for record in records)
+    arms, actions = grouped(records, by), dict.fromkeys(record.config.task.action for record in records)
     right = {
-        label: np.median([run.final(f"exact {longest}") for run in runs])
-        for label, runs in grouped(records, by).items()
+        length: {label: np.median([run.final(f"exact {length}") for run in runs]) for label, runs in arms.items()}
+        for length in config.test_lengths
     }
-    best, worst = (chosen(right, key=lambda label: right[label]) for chosen in (max, min))
-    ends = ", ".join(f"{right[label]:.2f} with {label}" for label in dict.fromkeys((best, worst)))
-    found = f"Share of chains of length {longest} that are right: {ends} (medians)"
+    told = max(reversed(config.test_lengths), key=lambda length: np.ptp(list(right[length].values())))
+    share = right[told]
+    best, worst = (chosen(share, key=lambda label: share[label]) for chosen in (max, min))
+    ends = ", ".join(f"{share[label]:.2f} with {label}" for label in dict.fromkeys((best, worst)))
+    found = f"Share of chains of length {told} that are right: {ends} (medians)"
     of = f"{next(iter(actions))}; " if len(actions) == 1 else ""
     titled(figure, found, f"{of}{sizes(config)}; {protocol(config)}\n{seeds_note(records)}")
     return figure

@@ -52,6 +52,7 @@ THREE_STEPS = Experiment(
                 "n=20, k=4, linear loss, large eps": LARGE_SCALE,
                 "n=20, k=4, without chain": {"task.cot": False},
                 "n=20, k=4, label noise 0.2": {"task.noise": 0.2},
+                "n=20, k=4, literal rates": {"rates": "literal"},
                 "n=100, k=10": HUNDRED,
             },
             seeds=10,
