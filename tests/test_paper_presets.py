@@ -1,4 +1,4 @@
-"""Facts about the presets as a whole: the page of predicted hours is theirs, and no group is mostly empty."""
+"""Facts about the presets as a whole: predicted hours, points that are measured, programs, no group mostly empty."""
 
 import re
 import sys
@@ -63,6 +63,21 @@ def test_quick_presets_that_train_measure_at_20_points_or_more():
     found = {experiment.name: points(experiment) for experiment in trained}
     assert {name: count for name, count in found.items() if count < 20} == {}
     assert len(found) > 30
+
+
+MOST_PROGRAMS = 6  # of a quick preset: two slow cores take seconds to compile one
+MORE_PROGRAMS = {
+    "parity_cot/puzzle": 7,  # seven ways to build or to train the decoder; k = 2 and 3 share each
+    "parity_onestep/learning": 8,  # four models at two sizes
+    "selection/beyond": 10,  # as many models, tokens and optimisers
+}
+
+
+def test_trials_of_a_quick_preset_share_few_programs():
+    trained = [experiment for experiment in EXPERIMENTS if not experiment.study]
+    found = {each.name: len({trial.program_key for trial in each.trials("quick")}) for each in trained}
+    assert {name: count for name, count in found.items() if count > MOST_PROGRAMS} == MORE_PROGRAMS
+    assert sum(found.values()) <= 194  # as there are now, for 65 experiments: one more is a decision
 
 
 EXPERIMENTS = [experiment for paper in registry.papers() for experiment in paper.experiments]
