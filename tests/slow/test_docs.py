@@ -68,6 +68,13 @@ def site(tmp_path_factory):
     return out
 
 
+def test_every_published_claim_that_is_not_reproduced_has_its_line(site):
+    made = (site.parent / "sources" / "results" / "published.md").read_text(encoding="utf-8")
+    missed = re.findall(r"^\| \[`(\S+)`\]\(\.\./claims/(\w+)\.md\) \|[^|]*\| not reproduced \|", made, re.M)
+    page = (ROOT / "docs" / "results" / "not-reproduced.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `(\S+)` \|", page, re.M)) == sorted(f"{paper}/{claim}" for claim, paper in missed)
+
+
 @pytest.fixture(scope="module")
 def pages(site):
     return {path: Page(path) for path in sorted(site.rglob("*.html"))}
