@@ -67,8 +67,9 @@ def large_clip(config: Any) -> dict[str, bool]:
 
 
 def leading_clip(config: Any) -> dict[str, bool]:
-    """What comes after the leading order is d^{1 - C_B/3} of it."""
-    return {"C_B >= 4.5, for the leading order to lead": config.network.clip_factor >= 4.5}
+    """What comes after the leading order is d^{1 - C_B/3} of it; doubles lose 1 - p - p' where that is small."""
+    factor = config.network.clip_factor
+    return {"C_B >= 4.5, for the leading order to lead": factor >= 4.5, "C_B <= 10 (doubles)": factor <= 10}
 
 
 def small_branch(config: Any) -> dict[str, bool]:

@@ -7,7 +7,7 @@ import numpy as np
 from stairwise.config import option
 from stairwise.lab.contract.checks import at_least, at_most, equal, measured, row, slope
 from stairwise.papers.lego import reduced
-from stairwise.papers.lego.claims.descents import path_of, written_out
+from stairwise.papers.lego.claims.descents import clip_of, path_of, written_out
 from stairwise.papers.lego.claims.dynamics import CYCLIC, CYCLIC_DESCENT, assumption_4_1, large_clip, many_variables
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.pushes import MANY_VALUES, SYMMETRY, many_values
@@ -205,6 +205,12 @@ class Times(AttentionRun):
     sizes: tuple[int, ...] = option((1024, 8192, 65_536, 524_288), "numbers of variables |X|", low=64, high=1_000_000)
 
 
+def small_first_steps(config: Times) -> dict[str, bool]:
+    """One step changes what a neuron reads by a part of 1, at the size whose first steps are written out."""
+    clip = clip_of(dataclasses.replace(config, variables=config.sizes[0]))
+    return {"eta B <= 1/5 at the first |X|": config.learning_rate * clip <= 0.2}
+
+
 def times_of(config: Times, variables: int) -> dict[str, float]:
     """eta times the steps that gradient descent at a constant rate takes, and the scores, at the ends of two stages."""
     run = dataclasses.replace(config, variables=variables)
@@ -259,8 +265,13 @@ LEDGER.family(
     },
     form="rate",
     of=(reduced.descended, reduced.shares),
-    hypotheses=both(assumption_4_1, many_variables, large_clip),
+    hypotheses=both(assumption_4_1, many_variables, large_clip, small_first_steps),
     cases=Times(),
+    search={  # others end before stage 2.3, or leap over 2.2
+        "network.clip_factor": (3.5, 9.0, "linear"),
+        "network.rho": (0.5, 1.0, "linear"),
+        "learning_rate": (0.001, 0.01, "log"),
+    },
 )
 
 
