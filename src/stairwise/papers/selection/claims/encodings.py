@@ -210,6 +210,7 @@ def the_corrected_bound_is_nearly_attained(config: Adversary, seed: int):
     overlap = float(np.abs(overlaps).max())
     yield at_most("delta, which is to be below 1/10", delta, 0.1)
     yield at_least("delta, which is to be near 1/10", delta, 0.05)
+    yield equal("encodings", len(found.encodings), config.task.length)
     yield equal("squared entries times d_e", found.encodings**2 * config.encoding_width, np.ones_like(found.encodings))
     yield equal("delta", found.delta, delta)
     yield equal("|<e_i, e_y>|", found.overlap, overlap)
