@@ -201,6 +201,7 @@ def the_corrected_bounds_hold(config: Codes, seed: int):
     statement="Lemma A.3, corrected",
     says=r"the corrected bound is sharp up to $1-\delta$: the counterexample has overlap $\sqrt{q}\delta$",
     of=(encodings.overlap_bound, encodings.counterexample),
+    free={"_character": "an encoding that is orthogonal to all others, or its negative: every overlap with it is 0"},
     hypotheses={"d_e >= 2^(q+6)": lambda config: config.encoding_width >= 2 ** (config.task.sparsity + 6)},
     cases=(Adversary(), Adversary(Task(17, 3, 1), 2**11), Adversary(Task(24, 7, 1), 2**14)),
 )
