@@ -5,6 +5,7 @@ The steps inside the proofs of Lemmas 29, 32 and 35. eps/2 is the largest mass t
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,6 +42,11 @@ def reach(model: AttentionOnly, sequence: Integer[Array, "blocks alphabet"], lay
 
     Blocks that stand before layer l' has written do not change.
     """
+    return float(_largest_slope(model, sequence, layer, upto))
+
+
+@eqx.filter_jit  # one program for all seeds, sequences and sharpnesses
+def _largest_slope(model: AttentionOnly, sequence: Integer[Array, "blocks alphabet"], layer: int, upto: int) -> Array:
     W = model.key_query[layer - 1]
 
     def written(W: Array) -> Array:
@@ -48,7 +54,7 @@ def reach(model: AttentionOnly, sequence: Integer[Array, "blocks alphabet"], lay
         return jnp.stack(exact.with_key_query(model, matrices).stream(sequence, upto).blocks[layer + 1 :])
 
     slopes = jax.jacrev(written)(W)
-    return float(jnp.max(jnp.sqrt(jnp.sum(slopes**2, axis=(-1, -2, -3, -4)))))
+    return jnp.max(jnp.sqrt(jnp.sum(slopes**2, axis=(-1, -2, -3, -4))))
 
 
 # --- attention that is nearly uniform ---------------------------------------------------------------------------------
