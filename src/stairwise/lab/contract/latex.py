@@ -20,6 +20,8 @@ SYMBOLS |= {"quad": " ", **dict.fromkeys(("left", "right", "big", "Big", "bigl",
 SPACES = {",": " ", ";": " ", ":": " ", "!": "", " ": " ", "{": "{", "}": "}", "|": "‖", "%": "%", "_": "_", "&": "&"}
 MARKS = {"tilde": "\u0303", "hat": "\u0302", "bar": "\u0304", "overline": "\u0304", "dot": "\u0307", "vec": "\u20d7"}
 PLAIN = ("mathrm", "text", "mathbf", "mathcal", "operatorname", "boldsymbol", "bm", "mathsf", "widetilde", "widehat")
+FUNCTIONS = ("log", "ln", "exp", "tanh", "max", "min", "sup", "inf")
+BEGIN, END = "\x01", "\x02"  # around the name of a function, until its neighbours are known
 BOARD: dict[str, str] = dict(zip("ERNZPC1", "𝔼ℝℕℤℙℂ𝟙", strict=True))
 RAISED = dict(
     zip("0123456789+-=()nikTtabcdefghjlmoprsuvwxyzL", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱᵏᵀᵗᵃᵇᶜᵈᵉᶠᵍʰʲˡᵐᵒᵖʳˢᵘᵛʷˣʸᶻᴸ", strict=True)
@@ -34,6 +36,8 @@ def plain(text: str) -> str:
     'loss ≤ ε after O(T²/(ηε)) steps'
     >>> plain(r"$\frac{T-q}{Tq} \cdot \sqrt{q} e^{-\alpha t}$ and $x_{i+1}$, $\tilde{O}(n)$")
     '(T-q)/(Tq) · √q e^(-αt) and xᵢ₊₁, Õ(n)'
+    >>> plain(r"$2\sigma_0\log d$, $\log_2 k$ and $B\log\log\frac{q}{\varepsilon}$")
+    '2σ₀ log d, log₂ k and B log log(q/ε)'
     """
     return re.sub(r"\$([^$]*)\$", lambda found: _Reader(found[1]).all().strip(), text)
 
@@ -48,7 +52,8 @@ class _Reader:
         found = []
         while self.at < len(self.text):
             found.append(self.one())
-        return re.sub(r"  +", " ", "".join(found))
+        apart = re.sub(rf"(?<=[\w)\]!]){BEGIN}|{END}(?=[A-Za-zΑ-ω0-9√{BEGIN}])", " ", "".join(found))
+        return re.sub(r"  +", " ", re.sub(f"[{BEGIN}{END}]", "", apart))
 
     def one(self) -> str:
         """The next letter, command or group."""
@@ -84,6 +89,9 @@ class _Reader:
         if name in ("frac", "tfrac", "dfrac"):
             above, below = self.argument(), self.argument()
             return f"{_closed(above)}/{_closed(below)}"
+        if name in FUNCTIONS:
+            of_a_ratio = re.match(r" *\\[td]?frac\b", self.text[self.at :])
+            return f"{BEGIN}{name}({self.argument()})" if of_a_ratio else f"{BEGIN}{name}{END}"
         if name == "sqrt":
             return f"√{_closed(self.argument())}"
         if name == "binom":

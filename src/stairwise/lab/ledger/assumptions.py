@@ -15,7 +15,7 @@ from typing import Any
 
 from stairwise.lab.contract.claims import ABOUT_PRINT
 from stairwise.lab.contract.manifest import PAPERS, Manifest, built_in, read
-from stairwise.lab.ledger.errata import cell, table
+from stairwise.lab.ledger.errata import table
 
 FILE = "falsified.json"
 PAGE = PAPERS.parents[2] / "docs" / "assumptions.md"  # in a checkout
@@ -28,7 +28,8 @@ command and seconds.
 [Search for a counterexample](how-to/falsify.md) says which points are looked at, and how to search for longer.
 
 - **Needed**: the conclusion is false at the point shown, whose sizes are as small as bisection makes them.
-  `stairwise verify` with these fields shows it.
+  `stairwise verify` with these fields shows it. The column *without* has the
+  name of a hypothesis that `stairwise falsify --drop` takes.
 - **Not seen to be needed**: the conclusion was true at every point that was judged; the nearest one is shown.
   The hypothesis may still be needed by the proof, at other sizes, or for a stronger constant.
 - A pair of statement and hypothesis was **not judged** where no point was met that breaks this hypothesis and meets
@@ -117,7 +118,7 @@ def _pairs(dropped: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[str]:
     columns = ("statement", "without", "what happens", "points judged")
     for title, wanted in {"Needed": True, "Not seen to be needed": False}.items():
         rows = [
-            (name, cell(finding["dropped"]), _outcome(finding, "true there"), str(finding["judged"]))
+            (name, f"`{_barred(finding['dropped'])}`", _outcome(finding, "true there"), str(finding["judged"]))
             for name, finding in dropped
             if finding["judged"] and (finding["outcome"] == "counterexample") is wanted
         ]
@@ -127,9 +128,9 @@ def _pairs(dropped: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[str]:
     for name, finding in dropped:
         if not finding["judged"]:
             why = re.sub(r"\([\d,]+ tried\)|\b\d+ (?!s\b)", "", finding.get("note") or BRIEF).strip()
-            silent.setdefault((cell(finding["dropped"]), why), []).append(name.rpartition("(")[2].rstrip(")"))
+            silent.setdefault((f"`{_barred(finding['dropped'])}`", why), []).append(name.rpartition("(")[2].rstrip(")"))
     if silent:
-        rows = [(hypothesis, ", ".join(names), why) for (hypothesis, why), names in silent.items()]
+        rows = [(hypothesis, ", ".join(names), _barred(why)) for (hypothesis, why), names in silent.items()]
         yield table("Not judged", ("without", "statements", "why"), rows)
     if dropped:
         needed = sum(finding["outcome"] == "counterexample" for _, finding in dropped)
@@ -143,11 +144,16 @@ def _pairs(dropped: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[str]:
 def _outcome(finding: Mapping[str, Any], otherwise: str) -> str:
     if finding["outcome"] == "nothing to look at":
         return "not judged"
-    measured = f"{cell(finding['quantity'])} {finding['measured']:.3g}, required {finding['required']:.3g}"
+    measured = f"{_barred(finding['quantity'])}: {finding['measured']:.3g}, required {finding['required']:.3g}"
     if finding["outcome"] != "counterexample":
         return f"{otherwise}; nearest: {measured}"
     sizes = ", ".join(f"`{path}={value}`" for path, value in finding["sizes"].items())
-    return f"**false at** {sizes}: {measured}"
+    return f"**false at** {sizes}; {measured}"
+
+
+def _barred(text: str) -> str:
+    """A name or a note for a cell of a table; it has no formulas in LaTeX, so a bar stays a bar."""
+    return text.replace("|", r"\|")
 
 
 def _seconds(value: float | None) -> str:
