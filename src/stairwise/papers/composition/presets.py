@@ -152,7 +152,7 @@ THRESHOLD = Experiment(
     opens_with="wrong",
     figures=(
         Figure(
-            "fig-threshold", "Share of wrong attention against M, and M* against kN(L+1)^2", figures.sweeps.thresholds
+            "fig-threshold", "Share of wrong attention against M, and M* against kN(L+1)²", figures.sweeps.thresholds
         ),
         Figure("fig-sharing", "The same with the gradient averaged over positions", figures.sweeps.sharing),
     ),
@@ -296,14 +296,14 @@ ALONE = Encoder(
 )
 TAKEOFF = Experiment(
     id="takeoff",
-    says="beyond the paper: from how many labels k hops alone are learnt, against N (N-1)^(2k-1)",
+    says="beyond the paper: from how many labels k hops alone are learnt, against N(N-1)²ᵏ⁻¹",
     Config=Encoder,
     program=encoder.training,
     opens_with="accuracy *",
     figures=(
         Figure(
             "fig-takeoff",
-            "Runs that learn k hops alone by the number of labels, against N (N-1)^(2k-1)",
+            "Runs that learn k hops alone by the number of labels, against N(N-1)²ᵏ⁻¹",
             figures.encoder.takeoff,
         ),
     ),

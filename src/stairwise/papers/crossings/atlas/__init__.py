@@ -65,7 +65,7 @@ EXPERIMENT = Experiment(
     own=train.training_own,
     figures=(
         Figure("fig-atlas-parity", "Which recurrences do parity: exact match at L, 2L, 4L", figures.parity),
-        Figure("fig-atlas-s3", "How many Householder steps do S_3: exact match at L, 2L, 4L", figures.householders),
+        Figure("fig-atlas-s3", "How many Householder steps do S₃: exact match at L, 2L, 4L", figures.householders),
         Figure("fig-atlas-s5", "Samples until a sequence is solved, with a chain and without", figures.supervised),
         Figure("fig-atlas-positions", "Which positions carry a chain: exact match at L, 2L, 4L", figures.positions),
     ),

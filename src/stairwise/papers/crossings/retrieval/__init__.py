@@ -35,7 +35,7 @@ LARGE = Tracking(names=80, model=Model(width=128, heads=4), batch=128, look=2560
 EXPERIMENTS = (
     Experiment(
         id="retrieval",
-        says="one running parity, its bits found by name (LEGO with C_2) or by place (the parity chain)",
+        says="one running parity, its bits found by name (LEGO with C₂) or by place (the parity chain)",
         Config=Tracking,
         program=train.training,
         opens_with="accuracy",

@@ -108,7 +108,7 @@ LENGTH = practical(
 
 CONTROLS = practical(
     "controls",
-    "beyond the paper: actions that differ in one thing only; C_6 and S_3 on itself have equal sizes and both are free",
+    "beyond the paper: actions that differ in one thing only; C₆ and S₃ on itself have equal sizes and both are free",
     (Figure("fig-controls", "Exact match against length, actions of equal sizes", figures.lengths.controls),),
     {
         "quick": Preset(QUICK, actions_under(("C6", "S3-regular"), {"": {}}), seeds=3),

@@ -86,7 +86,7 @@ ATTENTION = AttentionRun()
 SEEDS = "the descent is exact: seeds only change the roll-outs"
 DYNAMICS = Experiment(
     id="dynamics",
-    says="attention on chains of two over the exact population: a, c, eps, gap, and how long a chain it carries",
+    says="attention on chains of two over the exact population: a, c, ε, gap, and how long a chain it carries",
     Config=AttentionRun,
     program=algorithms.attention,
     opens_with="eps",
@@ -94,7 +94,7 @@ DYNAMICS = Experiment(
     figures=(
         Figure(
             "theory-dynamics",
-            "Diagonals a and c, concentration eps(2,2) over training, and exact match against length with L*",
+            "Diagonals a and c, concentration ε(2,2) over training, and exact match against length with L*",
             figures.theory.dynamics,
         ),
     ),
@@ -146,7 +146,7 @@ WINDOW_RUN = AttentionRun(
 )
 WINDOW = Experiment(
     id="window",
-    says="the window [4c1/3, 2.52c1] in which symmetric attention sits when its loss reaches e^{(-1/2+3.01c1)2B}",
+    says="the window [4c₁/3, 2.52c₁] in which symmetric attention sits when its loss reaches exp((-1/2 + 3.01c₁)2B)",
     Config=AttentionRun,
     program=algorithms.attention,
     opens_with="loss",
@@ -154,7 +154,7 @@ WINDOW = Experiment(
     figures=(
         Figure(
             "theory-window",
-            "eps against C_B at the end of the stage, with both bounds, and the gap with c1",
+            "ε against C_B at the end of the stage, with both bounds, and the gap with c₁",
             figures.theory.window,
         ),
     ),
@@ -214,7 +214,7 @@ STAGES = Experiment(
     figures=(
         Figure(
             "theory-stages",
-            "Exact match at L, 2L, 4L, 8L after each stage, and eps(L, l) for every step l",
+            "Exact match at L, 2L, 4L, 8L after each stage, and ε(L,ℓ) for every step ℓ",
             figures.theory.stages,
         ),
     ),

@@ -85,11 +85,7 @@ NOISES = {f"noise {rho:g}": {"task.noise": rho} for rho in (0.0, 0.02, 0.05, 0.1
 NOISE = experiment(
     "noise",
     "beyond the paper: steps of the training sequences that are wrong with some probability",
-    (
-        Figure(
-            "fig-noise", "Samples against the chance of a wrong step, and the law 1/(1-2 rho)^2", figures.beyond.noise
-        ),
-    ),
+    (Figure("fig-noise", "Samples against the chance of a wrong step, and the law 1/(1-2ρ)²", figures.beyond.noise),),
     {
         "quick": Preset(
             replace(SMALL, task=PaddedTask(size=4, padding=4), budget=102_400),

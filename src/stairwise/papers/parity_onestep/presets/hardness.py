@@ -17,7 +17,7 @@ ORACLE = Experiment(
     figures=(
         Figure(
             "fig-oracle",
-            "Gradient variance over all parities, and how many an oracle of error eps hides",
+            "Gradient variance over all parities, and how many an oracle of error ε hides",
             figures.hardness.oracle,
         ),
     ),

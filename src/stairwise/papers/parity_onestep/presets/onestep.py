@@ -65,7 +65,7 @@ SCALING = descent(
 
 PHASE = descent(
     "phase",
-    "for which (n, d) does one step succeed: a map with k = d/2 and lam = ln d + 4",
+    "for which (n, d) does one step succeed: a map with k = d/2 and λ = ln d + 4",
     Figure(
         "fig-phase",
         "Success of one step over samples n and bits d, and the fitted boundary",
@@ -98,10 +98,10 @@ PHASE = descent(
 LAMS = {f"lam={lam}": {"rate.lam": float(lam)} for lam in (4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24)}
 LAM = descent(
     "lam",
-    "the error of one step against the logit lam that sets its size",
+    "the error of one step against the logit λ that sets its size",
     Figure(
         "fig-lam",
-        "Error against the logit lam: too little attention on the left, torn children on the right",
+        "Error against the logit λ: too little attention on the left, torn children on the right",
         figures.sweeps.lam,
     ),
     {
@@ -125,7 +125,7 @@ LINK_ARMS = {
 MEASURED = Rate(scale="measured")
 LINK = descent(
     "link",
-    "the link functions at equal realised logit: eta is set by the measured child gradient of the root",
+    "the link functions at equal realised logit: η is set by the measured child gradient of the root",
     Figure(
         "fig-link",
         "Error against the realised root logit, and the nominal logit that it takes, by link",
@@ -155,7 +155,7 @@ NOISE = descent(
     "how much adversarial noise in the gradient the one step tolerates, with and without bounded weights",
     Figure(
         "fig-noise",
-        "Error against the strength C of an adversarial oracle of error C d^(-2-eps/8)",
+        "Error against the strength C of an adversarial oracle of error C d^(-2-ε/8)",
         figures.sweeps.noise,
     ),
     {
