@@ -102,7 +102,7 @@ class Sweep(Result):
         return (Objective(metric, highest) if metric else self.objective).best(self.records)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a trial: the grid's fields, arm, seed, how it ended, and the last value of each metric."""
+        """One row per trial: the grid's fields, arm, seed, how it ended, and the last value of each metric."""
         return [
             {
                 **settings(record, self.axes),

@@ -197,7 +197,7 @@ def evaluate(
     form: str = "text",
     **options: Any,
 ) -> Evaluation:
-    """The accuracy of a model on a task: `n` held-out questions a length, with worked steps, without, or both."""
+    """The accuracy of a model on a task: `n` held-out questions per length, with worked steps, without, or both."""
     exam = Exam.of(
         task, options, n=n, lengths=lengths, shots=shots, cot=cot, seed=seed, split=split, form=form
     )  # fmt: skip
