@@ -60,7 +60,7 @@ def reason(law: Law) -> str:
     """One sentence: the factor that bridges the gap, the rounding that does, or what was ruled out."""
     best = chosen(law)
     if best.residual * CLEAR <= straight(law):
-        return f"The printed law holds with {best.factor}."
+        return f"The printed exponent fits with {best.factor}."
     if rounding(law) >= abs(law["measured"] - law["printed"]):
         return "Values are whole numbers: one more or less in each of them moves the exponent by more than the gap."
     if _whole(law) and _off(law, best) <= 1:
