@@ -1,10 +1,14 @@
-"""Tables in a narrow terminal: no column is squeezed until its words break, and nothing is cut off."""
+"""What a terminal shows: tables whose columns are not squeezed until words break, and comparisons as they are."""
 
 import io
 
 import pytest
 from rich.console import Console
 
+from stairwise.commands.verify import _found
+from stairwise.lab import registry
+from stairwise.lab.contract.verdict import Verdict
+from stairwise.lab.ledger.verify import LedgerRow
 from stairwise.terminal import cells, new_table, print_rows, print_table
 
 LONG = "a fully connected net whose first layer is narrower than Td never gets below the bound"
@@ -64,3 +68,10 @@ def test_rows_of_data_have_no_name_and_say_what_each_value_is():
         "0.1; margin: 0.5",
         "- a fact that is checked: True",
     ]
+
+
+@pytest.mark.parametrize(("measured", "line"), [(0.1, "p 0.1 <= 0.2"), (0.3, "p 0.3, required <= 0.2")])
+def test_a_comparison_is_written_as_true_only_where_it_is(measured, line):
+    claim, _ = registry.claims(["selection/thm3.5"])[0]
+    row = LedgerRow(claim, Verdict.at_most(measured, 0.2, quantity="p"), 0.0)
+    assert line in _found(row, {})

@@ -167,7 +167,8 @@ def print_result(result: Result, seconds: float, as_json: bool, flags: str = "")
         found = {"experiment": result.experiment.name, "stale": result.stale, "trials": trials, "final": rows}
         print_json(found | result.share.as_dict())
         return
-    print(f"{result.experiment.name}: {len(statuses)} trials in {seconds:.1f} s")
+    trials = "1 trial" if len(statuses) == 1 else f"{len(statuses)} trials"
+    print(f"{result.experiment.name}: {trials} in {seconds:.1f} s")
     for line in running.shared(result.share, len(statuses)):
         print(f"  {line}")
     for status in sorted(set(statuses) - {"finished"}):

@@ -183,8 +183,10 @@ def _found(row: LedgerRow, shared: Mapping[str, int]) -> list[str]:
         return [*found, plain(verdict.note)] if verdict.note not in shared else found
     found += [f"not met: {plain(hypothesis)}" for hypothesis in verdict.hypotheses]
     if verdict.measured is not None:
-        line = "" if verdict.required is None else required(verdict)
-        found.append(f"{plain(verdict.quantity) or 'measured'} {number(verdict.measured)} {line}".rstrip())
+        line = "" if verdict.required is None else f" {required(verdict)}"
+        if verdict.margin is not None and verdict.margin < 1:  # a comparison that is false is not written as if true
+            line = f", required{line}"
+        found.append(f"{plain(verdict.quantity) or 'measured'} {number(verdict.measured)}{line}")
     if verdict.margin is not None:
         found.append(f"margin {margin(verdict)}")
     if row.claim.strength == "inequality" and verdict.sharpest is not None:
