@@ -39,6 +39,16 @@ def test_known_actions_have_their_known_properties(name):
     assert action.complexity == ("in ACC0" if solvable else "NC1-complete")
     assert action.is_group
     assert action.faithful
+    assert action.symmetric == (name in ("S3", "S4", "S5"))
+
+
+def test_all_permutations_are_each_there_once():
+    assert named("D3").symmetric
+    assert named("C2").symmetric
+    assert not from_table([[0, 1], [1, 0], [0, 1], [1, 0]]).symmetric
+    assert not from_table([[0, 1], [0, 1]]).symmetric
+    assert not from_table([[0, 0], [0, 1]], allow_non_invertible=True).symmetric
+    assert not named("C64").symmetric
 
 
 @given(st.sampled_from(["C5", "S4", "A4", "D5", "Q8"]), st.integers(0, 10**6))

@@ -107,6 +107,29 @@ def test_the_fiber_mean_of_a_free_action_is_the_value_of_its_one_action():
             assert_close(found[j, :, y], (action[j, :, g] + value[j, :, y]) / 2, 1e-12)
 
 
+@pytest.mark.parametrize("name", ["C3", "S3", "A4", "D4"])
+def test_the_lift_is_what_steps_on_single_pairs_add_up_to(name):
+    action, draws = named(name), np.random.default_rng(0)
+    shape = (action.values, action.values)
+    push, off, on, found = (np.zeros(shape) for _ in range(4))
+    for j, y in np.ndindex(*shape):
+        of_action, of_value = np.zeros(action.actions), np.zeros(action.values)
+        fiber = [g for g in range(action.actions) if action.table[g, y] == j]
+        others = [g for g in range(action.actions) if g not in fiber]
+        elsewhere = [z for z in range(action.values) if z != y]
+        for _ in range(200):
+            g, z, step = draws.integers(action.actions), draws.integers(action.values), draws.normal()
+            if g not in fiber and z != y:
+                continue  # a pair that shares nothing stands still
+            of_action[g] += step / 2
+            of_value[z] += step / 2
+            push[j, y] += step if g in fiber and z == y else 0.0
+        off[j, y] = sum(of_action[g] + of_value[y] for g in others)
+        on[j, y] = sum(of_action[g] + of_value[z] for g in fiber for z in elsewhere)
+        found[j, y] = np.mean([(of_action[g] + of_value[y]) / 2 for g in fiber])
+    assert_close(features.lift(action, push, off, on), found, 1e-12)
+
+
 def test_printed_magnitudes_add_up_to_more_than_the_clip_allows():
     for values in (3, 5):
         assert_close(sum(features.magnitudes_printed(values, 1.0)), 2 * (1 + 1 / values), 1e-12)

@@ -38,6 +38,15 @@ def test_the_theorems_on_features_name_what_a_small_size_leaves_out():
         assert set(claim.unmet(small)) == {"sigma_0 = d^-1/2 (Assumption 3.3)", "the activation of Assumption B.2"}
 
 
+def test_theorem_c1_is_asked_of_all_permutations_only():
+    for id in ("thmC1", "thmC1-general"):
+        claim = CLAIMS[id]
+        assert not any(claim.unmet(case) for case in claim.cases)
+        square = update(claim.cases[0], {"action": "D4", "neurons": 12})
+        assert list(claim.unmet(square)) == ["the actions are all permutations (Assumption 5.1)"]
+        assert not CLAIMS["thmC1-lift"].unmet(square)
+
+
 @pytest.mark.parametrize("name", ["lemB12", "lemB13"])
 def test_too_many_steps_are_one_line(name):
     with pytest.raises(

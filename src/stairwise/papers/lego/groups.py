@@ -14,6 +14,7 @@ applies g_1 first is g_L o ... o g_1. Nothing here imports JAX: a config may ask
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,6 +92,12 @@ class Action:
     def free(self) -> bool:
         """No two actions agree on a value."""
         return bool((self.fiber_sizes <= 1).all())
+
+    @property
+    def symmetric(self) -> bool:
+        """The actions are all permutations of the values, each once."""
+        everything = math.factorial(self.values) if self.values <= 20 else math.inf
+        return self.actions == everything and self.invertible and self.faithful
 
     @property
     def simply_transitive(self) -> bool:

@@ -89,3 +89,8 @@ def transitive_group(config: Any) -> dict[str, bool]:
 def assumption_c1(config: Any) -> dict[str, bool]:
     """Transitive, and some action other than the identity keeps a value."""
     return transitive_group(config) | {"it is not free (Assumption C.1)": not group_of(config).free}
+
+
+def assumption_5_1(config: Any) -> dict[str, bool]:
+    """G = Sym(Y), as Theorem C.1 says; for other actions of Assumption C.1 features pass B (`thmC1-lift`)."""
+    return {"the actions are all permutations (Assumption 5.1)": group_of(config).symmetric}

@@ -5,6 +5,8 @@ V(y) = beta at its value and -alpha elsewhere. Confounders cancel, alpha + beta 
 sum_g V(g) = sum_y V(y) leaves one ratio, alpha = C beta.
 """
 
+from typing import Any
+
 import numpy as np
 
 from stairwise.papers.lego.activation import Number
@@ -17,16 +19,16 @@ def vocabulary(action: Action, variables: int) -> int:
     return variables + action.actions + action.values + 1
 
 
-def magnitudes(action: Action, height: Number) -> tuple[Number, Number]:
+def magnitudes(action: Action, height: Any) -> tuple[Any, Any]:
     """alpha and beta, 2 `height` in all: on its own pair a neuron then reads V(phi) = (alpha + beta)/2 = `height`."""
     C = feature_ratio(action.actions, action.values)
     return 2 * height * C / (1 + C), 2 * height / (1 + C)
 
 
-def learned(action: Action, height: float, bias: float) -> tuple[np.ndarray, np.ndarray]:
+def learned(action: Action, height: float | np.ndarray, bias: float) -> tuple[np.ndarray, np.ndarray]:
     """V_{j,y}(g) as (j, y, g) and V_{j,y}(y') as (j, y, y') of the neurons that carry (j, y), once descent has ended.
 
-    A confounder rests where its Lambda is 0, that is V(g) + V(y') = -2b.
+    A confounder rests where its Lambda is 0, that is V(g) + V(y') = -2b. Heights may differ: (j, y, 1).
     """
     alpha, beta = magnitudes(action, height)
     own = np.broadcast_to(np.eye(action.values, dtype=bool), (action.values,) * 3)
@@ -40,6 +42,19 @@ def imbalance(action: Action, residual: Number, kept: Number | np.ndarray) -> Nu
     """
     values, fiber = action.values, action.actions / action.values
     return ((values - 1 + action.actions - fiber) * residual + abs(kept)) / (fiber + values - 1)
+
+
+def lift(action: Action, push: np.ndarray, off: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """How far V_psi moves while pairs that share nothing with (j, y) stand still, whatever the order of the steps.
+
+    `push` is the sum of eta Gamma+; `off` sums the changes of V(g') + V(y) over the g' off the fiber, `on` those of
+    V(g) + V(y') over g on it and y' != y. Every pair moves V(g) and V(y) alike, so V(y) has moved by
+    (push/2 + off)/(1 + nG - F) and the V(g) on the fiber, together, by (F push/2 + on)/(F + nY - 1).
+    """
+    values, fiber = action.values, action.actions / action.values
+    of_value = (push / 2 + off) / (1 + action.actions - fiber)
+    of_action = (fiber * push / 2 + on) / (fiber + values - 1) / fiber
+    return (of_value + of_action) / 2
 
 
 def magnitudes_printed(values: int, height: float) -> tuple[float, float]:
