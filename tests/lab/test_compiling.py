@@ -43,7 +43,7 @@ def test_a_sweep_over_seeds_and_learning_rates_compiles_once_for_each_static_par
     with counted() as found:
         result = sweep("selection/online", grid, seeds=2, changes=SMALL, store=str(tmp_path / "store"))
     assert sum(result.statuses.values()) == 8
-    functions = ("_init", "_advance", "_measure", "_finish")
+    functions = ("_begin", "_advance", "_measure", "_finish")
     assert {name: found[name] for name in functions} == dict.fromkeys(functions, 2)
 
 

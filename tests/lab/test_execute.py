@@ -155,7 +155,7 @@ def test_a_run_that_cannot_go_on_from_its_checkpoint_says_what_has_changed(tmp_p
     with pytest.raises(Interrupted):
         execute([trial], store, stop=stop, chunk=100, progress=Told())
     assert len(store.checkpoints()) == 1
-    monkeypatch.setattr(provenance, "compiler_flags", lambda: "--other")
+    monkeypatch.setattr(provenance, "compiler_flags", lambda *_: "--other")
     execute([trial], store, progress=Told())
     assert said == ["this trial had been begun with other compiler flags: begun again, step 0"]
 

@@ -109,6 +109,7 @@ def test_the_claim_has_its_status_at_a_size_of_the_users_own(id):
         ("lem29", {"betas": (3.0, 4.0, 5.0)}, "eps log(1/eps) <= 1/(kNL)^6"),
         ("sample-rule", {"task.alphabet": 2}, "N >= 5"),
         ("thm14-chance", {"few": 800}, "k >= 2, and 200 samples at most where runs should fail"),
+        ("thm5-growth", {"tolerance": 0.75}, "tau^2 < (1 - 1/N)/2: a query tells two functions apart"),
     ],
 )
 def test_hypotheses_that_the_sizes_do_not_meet_are_named(id, sizes, named):
@@ -125,7 +126,6 @@ def test_hypotheses_that_the_sizes_do_not_meet_are_named(id, sizes, named):
         ("cor13", {"alphabet": 23}),
         ("cor13", {"alphabet": 8}),
         ("lem10", {"samples": 1}),
-        ("thm5-growth", {"tolerance": 0.75}),
     ],
 )
 def test_a_bound_that_says_nothing_is_vacuous(id, sizes):
