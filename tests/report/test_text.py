@@ -120,7 +120,7 @@ def test_the_ledger_has_two_lines_per_claim_and_counts_statuses_at_the_end(capsy
     assert printed(capsys) == [
         "holds  tiny/thm1  measured 1e-13 <= 1e-12  margin 10x  sharpest constant 0.1  0.25 s",
         "    Theorem 1: the walk ends",
-        "fails  tiny/thm2  measured 1 >= 2  margin 0.5x  0.00 s",
+        "fails  tiny/thm2  measured 1, required >= 2  margin 0.5x  0.00 s",
         "    Theorem 2: 1 < 2 & 2 > 1 (corrected: thm1)",
         "reported  tiny/fig1  measured 3  0.00 s",
         "    Figure 1: walks converge",
