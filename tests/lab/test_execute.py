@@ -157,7 +157,17 @@ def test_a_run_that_cannot_go_on_from_its_checkpoint_says_what_has_changed(tmp_p
     assert len(store.checkpoints()) == 1
     monkeypatch.setattr(provenance, "compiler_flags", lambda *_: "--other")
     execute([trial], store, progress=Told())
-    assert said == ["this trial had been begun with other compiler flags: begun again, step 0"]
+    begun = "this trial had been begun with other compiler flags"
+    assert said == [f"{begun}, and cannot go on: training starts again at step 0"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 64, b"\x02" + bytes(7) + b"{}", b"\x02" + bytes(7) + b"[]"])
+def test_a_damaged_checkpoint_of_another_run_stops_nothing(tmp_path, content):
+    trial, store = Trial(WALK, Walk(steps=30), 1), Store.open(tmp_path)
+    store.checkpoint("0" * 20).path.parent.mkdir(exist_ok=True)
+    store.checkpoint("0" * 20).path.write_bytes(content)
+    execute([trial], store)
+    assert store.has(trial)
 
 
 def test_a_seed_outside_its_range_is_refused():

@@ -327,14 +327,19 @@ class Engine:
 
     def _tell_of_what_cannot_go_on(self, group: Group, environment: dict[str, Any]) -> None:
         """Names what has changed since these trials were begun: they begin again from their first step."""
+        ours = {trial.digest for trial in group.trials}
         for other in self.store.checkpoints():
-            owner = other.glance().get("owner") or {}
-            shared = set(owner.get("trials", ())) & {trial.digest for trial in group.trials}
-            before = owner.get("environment") or {"source_hash": owner.get("source_hash")}
+            owner = other.glance().get("owner")
+            if not isinstance(owner, dict) or not isinstance(trials := owner.get("trials"), list):
+                continue
+            shared = sum(digest in ours for digest in trials if isinstance(digest, str))
+            known = owner.get("environment")
+            before = known if isinstance(known, dict) else {"source_hash": owner.get("source_hash")}
             changed = [word for name, word in CHANGED.items() if name in before and before[name] != environment[name]]
             if shared and changed:
-                count = f"{len(shared)} of these trials" if len(shared) > 1 else "this trial"
-                self.progress.warn(f"{count} had been begun with {' and '.join(changed)}: begun again, step 0")
+                who = f"{shared} of these trials" if shared > 1 else "this trial"
+                told = f"{who} had been begun with {' and '.join(changed)}"
+                self.progress.warn(f"{told}, and cannot go on: training starts again at step 0")
 
 
 def source_hash(experiment: Experiment) -> str:

@@ -27,6 +27,7 @@ from stairwise.lab.store.files import (
 )
 
 ENTRY = "stairwise"
+HEADER = 2**26  # bytes at most: an altered file may claim any number
 BLANK = b"0" * 64  # where the digest goes: first thing in the entry, which is first in the file
 
 
@@ -69,10 +70,11 @@ class Checkpoint:
         """The JSON as it stands in the header, not compared with the digest; empty where it cannot be read."""
         try:
             with regular(self.path) as file:
-                length = int.from_bytes(file.read(8), "little")
-                return parse(_entry(file.read(length))[64:])
-        except (OSError, StoreError, ValueError, KeyError, TypeError, RecursionError):
+                length = min(int.from_bytes(file.read(8), "little"), HEADER)
+                found = parse(_entry(file.read(length))[64:])
+        except (OSError, StoreError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}
+        return found if isinstance(found, dict) else {}
 
     def remove(self) -> None:
         """Forgets the checkpoint."""
