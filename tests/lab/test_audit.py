@@ -69,6 +69,24 @@ def test_a_claim_with_teeth_kills_every_mutant_and_one_that_compares_a_formula_w
     assert sorted(map(str, again)) == sorted(map(str, found))
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from stairwise.lab.ledger import audit
+from tests.lab.audited import LEDGER
+audit.SAVED_EVERY = -1.0
+for number, _ in enumerate(audit.audit(LEDGER.claims, cache=Path(sys.argv[1]), sample=4)):
+    if number == 2:
+        os._exit(9)
+"""
+
+
+def test_an_audit_that_is_killed_keeps_what_it_has_found(tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "audit.json")], check=False)
+    assert done.returncode == 9
+    assert len(audit._read(tmp_path / "audit.json")) == 3
+
+
 def test_every_operator_has_its_mutants():
     source = """
 def f(a, b):

@@ -40,6 +40,7 @@ NOT_TAKEN = "the comparison lies in a branch that this claim does not take"
 SEALED = b'"seal": "'
 OTHER_CASES = 5  # at which a survivor that changes nothing is looked at again
 LONGEST, PATIENCE = 120.0, 20.0  # seconds for one mutant, beyond ten times what the claim takes
+SAVED_EVERY = 30.0  # seconds: an audit that is killed loses no more
 # which mutants a claim of each strength has to kill, and what share of them; see `counts_against`
 BARS: Mapping[str, tuple[float, tuple[str, ...]]] = {
     "exact": (0.95, ("sign", "factor", "exponent", "term", "index", "inequality", "step")),
@@ -149,21 +150,22 @@ def audit(
     for pair in pairs:
         if (kept := known.get(_key(*pair))) is not None:
             yield _trial(*pair, *kept)
+    saved = time.monotonic()
     try:
         for pair, result in work.results(one_by_one()):
             outcome = ("invalid", "took too long") if result is None else result
             if outcome[0] == "survived" and pair[1].operator != "direction":
-                changed = work.alone(lambda pair=pair: _compared(*pair))
-                outcome = _survivor(pair[0], pair[1], started[pair[0].name].margin, outcome[1], changed)
+                outcome = _survivor(pair[0], pair[1], started[pair[0].name].margin, outcome[1], work)
             known[_key(*pair)] = outcome
             progress.finished(pair[0].name, outcome[0])
+            if time.monotonic() - saved > SAVED_EVERY:
+                _save(cache, known)
+                saved = time.monotonic()
             yield _trial(*pair, *outcome)
     finally:
         work.end()
         progress.end()
-        if cache is not None:
-            cache.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(cache, seal({"outcomes": _read(cache) | known}))  # another audit may have written meanwhile
+        _save(cache, known)
 
 
 def auditable(targets: Sequence[str], strength: str | None = None) -> list[Claim]:
@@ -285,16 +287,17 @@ def _compared(claim: Claim, mutant: Mutant) -> tuple[str, str, float]:
     return ("equivalent", "", 1.0) if calls else ("survived", "the function is not called", 1.0)
 
 
-def _survivor(
-    claim: Claim, mutant: Mutant, margin: float, note: str, compared: tuple[str, str, float] | None
-) -> tuple[str, str]:
+def _survivor(claim: Claim, mutant: Mutant, margin: float, note: str, work: Forks) -> tuple[str, str]:
     """What is written down of one that has changed no status.
 
     It is equivalent where the claim says why this function may give other values. A comparison is judged by its values,
     so one that becomes false is always noticed. What can be missed is a function that changes by more than the printed
-    margin, while no comparison moves at all.
+    margin, while no comparison moves at all. Where one has moved, the function gives other values for certain.
     """
-    outcome, why, factor = compared or ("invalid", "ended its process", 1.0)
+    compared = ("survived", "", 1.0)
+    if note in (UNMOVED, TOGETHER):
+        compared = work.alone(lambda: _compared(claim, mutant), LONGEST)
+    outcome, why, factor = compared or ("invalid", "could not be compared: took too long, or ended its process", 1.0)
     if outcome != "survived":
         return outcome, why
     if free := claim.free.get(mutant.place.rpartition(":")[2]):
@@ -399,6 +402,12 @@ def _key(claim: Claim, mutant: Mutant) -> str:
     from stairwise.lab.contract.experiment import digest_of
 
     return digest_of([claim.name, mutant.place, mutant.source, code_hash(claim.check, claim.cases)])
+
+
+def _save(cache: Path | None, known: Mapping[str, tuple[str, str]]) -> None:
+    if cache is not None:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(cache, seal({"outcomes": _read(cache) | known}))  # another audit may have written meanwhile
 
 
 def _read(cache: Path | None) -> dict[str, tuple[str, str]]:
