@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from benchmarks.accelerator import matrix_rate
 from benchmarks.mirror import full_precision, relative_error, tensor, waiting
 from benchmarks.row import Job, Row, Settings, Work, contest
+from stairwise import compiler
 from stairwise.nn.transformer import Transformer
 from stairwise.papers.parity_cot import train
 from stairwise.papers.parity_cot.config.task import PaddedTask
@@ -128,12 +129,17 @@ def agreement(model: Transformer, problem: Problem, heads: int, device: str) -> 
     return relative_error([(value, theirs), *((array, own.grad) for own, array in module.pairs(gradient))])
 
 
-def our_steps(config: Training, steps: int) -> tuple[Work, Transformer, Problem]:
+def our_steps(config: Training, steps: int, graph: bool = True) -> tuple[Work, Transformer, Problem]:
     """Some training steps in one compiled loop, the model they start from, and the problem."""
+    options = compiler.for_loops() if graph else {}
     trial, key = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(0)), jax.random.key(0)
     stage = gradient_training(**train.steps(), steps=steps, steps_per_tick=steps)
     start = jax.jit(partial(stage.init, trial, None))(key)
-    advance = jax.jit(lambda state, t: stage.tick(trial, state, key, t), donate_argnums=0)
+
+    def ticking(state: Any, t: Any) -> Any:
+        return stage.tick(trial, state, key, t)
+
+    advance = jax.jit(ticking, donate_argnums=0, compiler_options=options or None)
     held = {"state": jax.tree.map(jnp.copy, start), "ticks": 0}
 
     def work() -> None:
@@ -195,6 +201,7 @@ def row(cot: bool, settings: Settings) -> Row:
         work,
         torch_steps(model, problem, config, settings, compile=False),
         lambda: torch_steps(model, problem, config, settings, compile=True),
+        profiled=our_steps(config, STEPS, graph=False)[0] if gpu else None,
         tolerance=1e-3,
     )
     if not gpu or not made.ours:

@@ -59,10 +59,10 @@ def seeds(settings: Settings) -> int:
     return 2 if settings.tiny else SEEDS
 
 
-def our_steps(contest: Contest, settings: Settings) -> tuple[Work, Any]:
+def our_steps(contest: Contest, settings: Settings, graph: bool = True) -> tuple[Work, Any]:
     """Steps of all seeds as the training loop takes them, and the model that the first starts from."""
     width, stage, steps = seeds(settings), contest.stage, 2 if settings.tiny else STEPS
-    program = Program([Stage(stage.name, stage.init, stage.tick, 10**6)], width).stages[0]
+    program = Program([Stage(stage.name, stage.init, stage.tick, 10**6, graph=graph)], width).stages[0]
     config = jax.tree.map(lambda value: jnp.stack([jnp.asarray(value)] * width), contest.config)
     trial = RunningTrial(config, jnp.arange(width, dtype=jnp.uint32))
     state = program.init(trial, None)
@@ -133,6 +133,7 @@ def row(make: Callable[[Settings, str], Contest], precision: str, settings: Sett
         work,
         torch_steps(contested, plain, batch, settings, compile=False),
         lambda: torch_steps(contested, plain, batch, settings, compile=True),
+        profiled=our_steps(contested, settings, graph=False)[0] if settings.device == "gpu" else None,
         tolerance=1e-3,
     )
     if settings.device != "gpu" or not made.ours:

@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+from stairwise import compiler
 from stairwise.train.gradient import (
     Reached,
     epochs,
@@ -72,6 +73,16 @@ def test_how_many_steps_a_tick_takes_changes_no_draw():
     one, four = weights(stage()), weights(stage(steps_per_tick=4))
     assert_close(four, one, 1e-6)
     assert np.any(one != weights(stage(key_role="batch")))
+
+
+def test_a_gpu_is_given_the_steps_as_one_graph_whose_options_change_no_bit(monkeypatch):
+    """The compiler takes the options on a CPU, too, where they mean nothing."""
+    plain = weights(stage())
+    monkeypatch.setattr(compiler, "for_loops", lambda: compiler.GRAPHS)
+    for steps_per_tick in (1, 4):
+        program = Program([stage(steps_per_tick=steps_per_tick)])
+        assert program.options == compiler.GRAPHS
+    assert_close(weights(stage()), plain, 0)
 
 
 def test_a_role_of_its_own_names_the_keys_of_batches():

@@ -227,6 +227,7 @@ def gradient_training(
         done=None if until is None or (isinstance(until, Reached) and not until.stop) else done,
         finish=kept,
         per_tick=steps_per_tick / micro_batches,
+        graph=True,
     )
 
 

@@ -26,7 +26,7 @@ class Stage:
     when(carry) -> bool                         decided on the host, for the whole group: False skips the stage
 
     `counts` and `per_tick` are for the x-axes of pictures: what they count, and how much of it a tick is.
-    `graph` is for ticks of many small kernels: an NVIDIA GPU is given all of them at once (`compiler.for_loops`).
+    `graph`: an NVIDIA GPU is given all kernels of a tick at once (`compiler.for_loops`).
     """
 
     name: str

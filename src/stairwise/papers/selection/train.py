@@ -5,7 +5,6 @@ index = t (stochastic), 0 (fixed), or uniform in 0..K-1. Everything is drawn on 
 one compiled program and, seed by seed, the same data.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -40,23 +39,24 @@ class Batch(NamedTuple):
 def online(config: Online) -> list[Stage]:
     """The one stage of online training."""
     counts = config.encoding.scheme != "none"
-    stage = gradient_training(
-        model=start,
-        batch=batch,
-        loss=batch_loss,
-        optimizer=optimizer,
-        steps=config.steps,
-        prepare=(lambda trial, parameters, key: jnp.int32(0)) if counts else None,
-        follow=(lambda trial, above, batch: above + jnp.sum(batch.above, dtype=jnp.int32)) if counts else None,
-        measure=measure,
-        measure_at=every(config.measure_every, config.steps),
-        snapshot=lambda trial, state: named_leaves(assemble(state.model)),
-        snapshot_at=tuple(step for step in config.snapshots if step <= config.steps),
-        keep=lambda parameters: named_leaves(assemble(parameters)),
-        finish=fresh_losses,
-        train_only=None if config.train_value else lambda parameters: {name: name != "V" for name in parameters},
-    )
-    return [replace(stage, graph=True)]
+    return [
+        gradient_training(
+            model=start,
+            batch=batch,
+            loss=batch_loss,
+            optimizer=optimizer,
+            steps=config.steps,
+            prepare=(lambda trial, parameters, key: jnp.int32(0)) if counts else None,
+            follow=(lambda trial, above, batch: above + jnp.sum(batch.above, dtype=jnp.int32)) if counts else None,
+            measure=measure,
+            measure_at=every(config.measure_every, config.steps),
+            snapshot=lambda trial, state: named_leaves(assemble(state.model)),
+            snapshot_at=tuple(step for step in config.snapshots if step <= config.steps),
+            keep=lambda parameters: named_leaves(assemble(parameters)),
+            finish=fresh_losses,
+            train_only=None if config.train_value else lambda parameters: {name: name != "V" for name in parameters},
+        )
+    ]
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
