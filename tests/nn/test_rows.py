@@ -1,5 +1,7 @@
 """Facts about the kernels of rows: interpreted, they compute what JAX computes, and its gradients."""
 
+import re
+from collections import Counter
 from functools import partial
 
 import equinox as eqx
@@ -10,6 +12,7 @@ import pytest
 from stairwise.nn import attention, fused, rows
 from stairwise.nn.fused import written_for_this_jax
 from stairwise.nn.transformer import Transformer
+from stairwise.papers.parity_cot.structured import answer_logits
 from tests.helpers import assert_close
 
 pytestmark = pytest.mark.skipif(not written_for_this_jax(), reason="this JAX lacks parts that the kernels are made of")
@@ -81,11 +84,22 @@ def test_half_precision_is_as_exact_as_jax():
         assert own <= 1.5 * theirs + 1e-5
 
 
+@pytest.mark.slow
+def test_gelu_in_half_precision_is_as_exact_as_jax():
+    array, _, bias, cotangent = drawn(21, 256, jnp.bfloat16)
+    exact, exact_back = jax.vjp(rows.gelu, array.astype(jnp.float32), bias)
+    known = (exact, *exact_back(cotangent.astype(jnp.float32)))
+    by_jax, back = jax.vjp(rows.gelu, array, bias)
+    ours = (rows.gelu_forward(array, bias, interpret=True), *rows.gelu_backward(array, bias, cotangent, interpret=True))
+    for own, theirs, wanted in zip(ours, (by_jax, *back(cotangent)), known, strict=True):
+        assert jnp.abs(own - wanted).max() <= 1.5 * jnp.abs(theirs - wanted).max() + 1e-5
+
+
 @pytest.mark.parametrize("compute", ["float32", "bfloat16"])
 def test_a_training_on_a_gpu_goes_through_the_kernels(monkeypatch, compute):
     """Lowered for a GPU that is not there, down to the kernels' own code: eight in a layer, forward and backward."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert fused.on_gpu()
+    assert fused.on_gpu(jnp.dtype(compute))
     sizes = {"vocab": 5, "width": 16, "layers": 2, "heads": 2, "causal": False, "positions": "learned"}
     model = jax.eval_shape(
         lambda: Transformer(max_length=6, outputs=5, compute_dtype=compute, key=jax.random.key(0), **sizes)
@@ -96,27 +110,47 @@ def test_a_training_on_a_gpu_goes_through_the_kernels(monkeypatch, compute):
 
     tokens = jax.ShapeDtypeStruct((3, 6), jnp.int32)
     lowered = jax.jit(jax.grad(loss)).trace(model, tokens).lower(lowering_platforms=("cuda",)).as_text()
-    names = {name for kernels in KERNELS.values() for name in kernels}
-    calls = {name: lowered.count(f'"{name}"') for name in names}
-    assert {name: count for name, count in calls.items() if count} == KERNELS[compute]
-
-
-KERNELS = {
-    "float32": {
+    assert kernels_in(lowered) == {
         "norm_forward_kernel": 5,
         "norm_backward_kernel": 5,
         "gelu_forward_kernel": 2,
         "gelu_backward_kernel": 2,
         "forward_kernel": 2,
         "shifted_backward_kernel": 2,
-    },
-    "bfloat16": {"forward_kernel": 2, "backward_kernel": 2},
-}
+    }
+
+
+def kernels_in(lowered: str) -> dict[str, int]:
+    """How often each kernel is called in a lowered program."""
+    return dict(Counter(re.findall(r'"(\w+_kernel)"', lowered)))
+
+
+@pytest.mark.parametrize("compute", ["float32", "bfloat16"])
+def test_a_decoder_by_tables_goes_through_them_too(monkeypatch, compute):
+    """Norms and attention of the first layer are tables; the last one's attention is XLA's, at few rows."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    sizes = {"vocab": 2, "width": 16, "layers": 3, "heads": 2, "causal": True, "positions": "learned"}
+    model = jax.eval_shape(lambda: Transformer(max_length=6, compute_dtype=compute, key=jax.random.key(0), **sizes))
+
+    def loss(model, tokens):
+        return jnp.sum(answer_logits(model, tokens, 4, 2))
+
+    tokens = jax.ShapeDtypeStruct((3, 6), jnp.int8)
+    lowered = jax.jit(jax.grad(loss)).trace(model, tokens).lower(lowering_platforms=("cuda",)).as_text()
+    assert kernels_in(lowered) == {
+        "norm_forward_kernel": 7,
+        "norm_backward_kernel": 7,
+        "gelu_forward_kernel": 3,
+        "gelu_backward_kernel": 3,
+        "forward_kernel": 2,
+        "backward_kernel": 1,
+        "shifted_backward_kernel": 1,
+    }
 
 
 def test_nothing_changes_where_there_is_no_gpu():
     array, scale, shift, _ = drawn(5, 12)
     norm = eqx.tree_at(lambda norm: (norm.weight, norm.bias), eqx.nn.LayerNorm(12), (scale, shift))
     assert not rows.fits(array)
-    assert not attention.on_gpu()
+    assert not attention.on_gpu(array.dtype)
     assert_close(rows.norm_rows(norm, array), jax.vmap(norm)(array), 0)

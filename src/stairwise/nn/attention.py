@@ -180,7 +180,7 @@ class MultiHeadAttention(eqx.Module):
         """Every position attends to the visible ones."""
         if tapped() or bias is not None or (key is not None and self.dropout > 0):
             return self.with_weights(x, mask, rotate=rotate, bias=bias, key=key)[0]
-        if on_gpu() and x.dtype == jnp.float32:  # as for `rows`
+        if on_gpu(x.dtype):
             packed = (x @ self.qkv.weight.astype(x.dtype)).reshape(len(x), 3, self.heads, -1)
             if fits(packed) and _turns_nothing(rotate, packed[:, 0]):
                 # the kernel adds the bias, which saves a pass over queries, keys and values

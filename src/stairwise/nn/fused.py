@@ -54,9 +54,10 @@ def written_for_this_jax() -> bool:
     return True
 
 
-def on_gpu() -> bool:
-    """Whether programs are for a GPU, where work that others would only round differently is taken over by kernels."""
-    return jax.default_backend() == "gpu" and written_for_this_jax()
+def on_gpu(dtype: Any) -> bool:
+    """Whether programs are for a GPU, where work that others would only round differently is taken over by kernels, and
+    these know the dtype."""
+    return jax.default_backend() == "gpu" and dtype in (jnp.float32, jnp.bfloat16) and written_for_this_jax()
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

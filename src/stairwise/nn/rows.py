@@ -34,11 +34,8 @@ class Norm(NamedTuple):
 
 
 def fits(rows: Array) -> bool:
-    """Whether the kernels take these rows, and a GPU is there to run them; single rows are left to XLA.
-
-    Rows in bfloat16 are left to it, too: the kernels would be right, but whether they are faster has not been measured.
-    """
-    return on_gpu() and rows.dtype == jnp.float32 and len(rows) >= FEWEST and rows.shape[-1] <= WIDEST
+    """Whether the kernels take these rows, and a GPU is there to run them; single rows are left to XLA."""
+    return on_gpu(rows.dtype) and len(rows) >= FEWEST and rows.shape[-1] <= WIDEST
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------

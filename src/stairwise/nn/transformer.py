@@ -44,7 +44,7 @@ class MLP(eqx.Module):
         self.contract = Linear((out_std * contract).astype(dtype))
 
     def __call__(self, x: Float[Array, "length width"]) -> Float[Array, "length width"]:
-        if rows.on_gpu() and x.dtype == jnp.float32 and not tapped():
+        if rows.on_gpu(x.dtype) and not tapped():
             hidden = x @ self.expand.weight.astype(x.dtype)
             if rows.fits(hidden):
                 return self.contract(rows.activated(hidden, self.expand.bias))

@@ -15,7 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
 from stairwise.nn.attention import MultiHeadAttention, attend, attend_packed, attention_mask
+from stairwise.nn.fused import Shift, on_gpu
 from stairwise.nn.positions import LearnedPositions
+from stairwise.nn.rows import norm_rows
 from stairwise.nn.transformer import Block, Norm, Transformer
 
 Tokens = Integer[Array, "batch length"]
@@ -86,8 +88,12 @@ def first_layer(
 
 
 def middle_layer(block: Block, stream: Float[Array, "batch length width"]) -> Float[Array, "batch length width"]:
-    packed = projected(attention_of(block), norm(block.attention_norm, stream))
-    return perceptron(block, stream + mixed(attention_of(block), packed))
+    attention, normed = attention_of(block), norm(block.attention_norm, stream)
+    if not on_gpu(normed.dtype):
+        return perceptron(block, stream + mixed(attention, projected(attention, normed)))
+    # the kernel adds the bias, as in `MultiHeadAttention`
+    packed = (normed @ attention.qkv.weight.astype(normed.dtype)).reshape(*normed.shape[:-1], 3, attention.heads, -1)
+    return perceptron(block, stream + mixed(attention, packed, attention.qkv.bias.reshape(packed.shape[2:])))
 
 
 def last_layer(
@@ -123,11 +129,8 @@ def perceptron(block: Block, stream: Float[Array, "batch rows width"]) -> Float[
 
 
 def norm(layer: Norm, stream: Float[Array, "*places width"]) -> Float[Array, "*places width"]:
-    """LayerNorm of every vector."""
-    if layer is None:
-        return stream
-    flat = jax.vmap(layer)(stream.reshape(-1, stream.shape[-1]))
-    return flat.reshape(stream.shape)
+    """The norm of every vector."""
+    return norm_rows(layer, stream.reshape(-1, stream.shape[-1])).reshape(stream.shape)
 
 
 def projected(
@@ -148,11 +151,11 @@ def select(table: Float[Array, "length 2 *rest"], tokens: Tokens) -> Float[Array
 
 
 def mixed(
-    attention: MultiHeadAttention, packed: Float[Array, "batch length 3 heads each"]
+    attention: MultiHeadAttention, packed: Float[Array, "batch length 3 heads each"], shift: Shift = None
 ) -> Float[Array, "batch length width"]:
-    """Causal attention of all positions, and its output projection."""
+    """Causal attention of all positions, and its output projection; `shift` is still to be added to `packed`."""
     mask = attention_mask(packed.shape[1], causal=True)
-    return merged(attention, jax.vmap(lambda one: attend_packed(one, mask))(packed))
+    return merged(attention, jax.vmap(lambda one: attend_packed(one, mask, shift))(packed))
 
 
 def mixed_at(
