@@ -1,11 +1,13 @@
 """Damage: whatever is not as it was written is named and skipped, never believed."""
 
 import copy
+import json
 import os
 import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +34,21 @@ def assert_named_and_skipped(opened: Store, path: Path, reason: str) -> None:
     with pytest.raises(StoreError, match="is damaged") as caught:
         opened.read(trial(0))
     assert caught.value.exit_status == 1
+
+
+texts = st.text(max_size=6)
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts | st.floats(width=32).map(np.float32)
+
+
+def grown(each):
+    return st.lists(each, max_size=3) | st.dictionaries(texts | st.integers(), each, max_size=3)
+
+
+@given(st.recursive(scalars, grown, max_leaves=8))
+def test_json_is_written_as_the_standard_library_writes_it(value):
+    wanted = json.dumps(files.storable(value), sort_keys=True, indent=1, allow_nan=False).encode() + b"\n"
+    assert files.render(value) == wanted
+    assert files.render((value, np.array([1, 2]))) == files.render([value, [1, 2]])
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -104,7 +105,7 @@ def test_files_whose_arrays_were_not_compressed_are_read_as_before(run, measurem
     packed.unlink()
     path.with_suffix(archive.PLAIN).write_bytes(plain)
     found = archive.outcomes(path, replace(archive.about(path), digests=digests))
-    assert [{name: each.tobytes() for name, each in made.arrays.items()} for made in found] == wanted
+    assert [{name: each.tobytes() for name, each in made.arrays.items()} for made, _ in found] == wanted
 
 
 def test_what_is_published_is_added_to_and_never_changed(run, measurements):
@@ -247,8 +248,9 @@ def whole(run, tmp_path_factory):
 def contents(path):
     """All that is read of a file of the record, NaN being NaN."""
     run = archive.about(path)
-    told = [(made.status, made.stage, made.step, made.name, repr(made.value)) for made in archive.outcomes(path, run)]
-    arrays = [{name: each.tobytes() for name, each in made.arrays.items()} for made in archive.outcomes(path, run)]
+    found = archive.outcomes(path, run)
+    told = [(made.status, repr(measured.to_pydict())) for made, measured in found]
+    arrays = [{name: each.tobytes() for name, each in made.arrays.items()} for made, _ in found]
     return run, told, arrays
 
 
@@ -303,6 +305,47 @@ def test_what_was_unpacked_and_altered_is_unpacked_anew_and_that_is_said(run, me
     assert capsys.readouterr().out == wanted
     assert f"{first.parent} is damaged; the record is unpacked anew" in caplog.text
     assert first.read_bytes() == data
+
+
+def unpacked(measurements):
+    """What lies in the store that the record is unpacked into, by file."""
+    root = published.store().root
+    found = {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("trials/*/*/*/*"))}
+    shutil.rmtree(root)
+    return found
+
+
+def test_several_processes_unpack_what_one_does_and_of_a_trial_published_twice_the_last(run, measurements, monkeypatch):
+    publish(run, measurements)
+    once = unpacked(measurements)
+    publish(run, measurements, note="once more")
+    wanted = unpacked(measurements)
+    assert wanted != once
+    monkeypatch.setattr(published, "LARGEST_SEGMENT", 1)
+    monkeypatch.setattr(published.os, "cpu_count", lambda: 2)
+    assert unpacked(measurements) == wanted
+    assert [json.loads(each)["published"]["run"] for name, each in wanted.items() if name.endswith("run.json")] == [
+        f"{EXPERIMENT}/quick-2"
+    ] * len(run[1].records)
+
+
+def test_trials_entered_while_they_are_unpacked_are_those_that_are_read(run, measurements, monkeypatch):
+    publish(run, measurements)
+    monkeypatch.setattr(published, "WORTH_WRITING", 1)
+    store = published.store()
+    assert store.index().missing() == []
+    entered, read = store.glance(), store.trials()
+    assert len(entered) == len(run[1].records)
+    for known, found in zip(entered, read, strict=True):
+        assert (known.config_dict, known.run, known.digest) == (found.config_dict, found.run, found.digest)
+    (segment,) = store.index().segments
+    (metrics,) = store.index().tables()["metrics"]
+    rows = metrics.to_table().to_pylist()
+    wanted = [row for record in read for row in record.table().to_pylist()]
+    assert sorted(map(repr, rows)) == sorted(repr({name: row[name] for name in rows[0]}) for row in wanted)
+    assert [segment.row(segment.lines[f"{EXPERIMENT}/{record.digest}"])["final"] for record in read] == [
+        record.finals() for record in read
+    ]
 
 
 def test_a_file_of_a_newer_format_is_not_called_damaged(run, measurements, monkeypatch):

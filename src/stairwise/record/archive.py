@@ -11,6 +11,7 @@ The metadata also has digests of the measurements and of the arrays: neither is 
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import os
 import zlib
@@ -181,19 +182,21 @@ def unpacked(data: bytes) -> bytes:
     return gzip.decompress(data) if data else data
 
 
-def outcomes(path: Path, run: Run) -> list[Outcome]:
-    """The outcome of every trial, in the order of `run.trials`."""
-    columns = _measurements(path, run).to_pydict()
+def outcomes(path: Path, run: Run) -> list[tuple[Outcome, Any]]:
+    """How every trial ended, with its arrays, and the table of its measurements, in the order of `run.trials`."""
+    table = _measurements(path, run).combine_chunks()
     found = [Outcome(trial["run"]["status"], message=trial["run"].get("message", "")) for trial in run.trials]
-    rows = zip(*(columns[name] for name in ("trial", "stage", "step", "name", "value")), strict=True)
-    for trial, stage, step, name, value in rows:
-        found[trial].add(stage, step, {name: value})
     if kept := _arrays(path, run):
-        places = {trial["digest"]: number for number, trial in enumerate(run.trials)}
+        numbers = {trial["digest"]: number for number, trial in enumerate(run.trials)}
         for name, array in decode_arrays(kept).items():
             digest, _, own = name.partition("/")
-            found[places[digest]].arrays[own] = array
-    return found
+            found[numbers[digest]].arrays[own] = array
+    measured = table.select(["stage", "step", "name", "value"]).replace_schema_metadata()
+    measured = measured.set_column(3, "value", measured["value"].cast("double"))
+    # the rows of a trial follow each other, as the trials do
+    places = np.searchsorted(table["trial"].to_numpy(), np.arange(len(found) + 1)).tolist()
+    rows = itertools.pairwise(places)
+    return [(made, measured.slice(begin, end - begin)) for made, (begin, end) in zip(found, rows, strict=True)]
 
 
 def made(trial: Mapping[str, Any], run: Run, name: str) -> dict[str, Any]:

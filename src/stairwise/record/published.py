@@ -9,8 +9,12 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +24,10 @@ from stairwise.lab.api import Result, seed_list
 from stairwise.lab.run.execute import cache_folder
 from stairwise.lab.store.entries import new_id
 from stairwise.lab.store.files import explained, remove, render, replace_file, scratch_name, seal
+from stairwise.lab.store.index import LARGEST_SEGMENT, MOST_PROCESSES, WORTH_WRITING
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import DESCRIPTION, encode_files
+from stairwise.lab.worker import leave_with_the_caller, unheard_by_children
 from stairwise.record import archive
 
 NAME = re.compile(r"\w+(/[\w+-][\w.+-]*)?")
@@ -116,16 +122,14 @@ def store(paths: Iterable[Path] | None = None) -> Store:
                 seen.update(f"{path.parent.parent.name}/{path.parent.name}/{part.name}".encode())
                 seen.update(part.read_bytes())
     root = cache_folder() / "published" / seen.hexdigest()[:16]
-    if root.is_dir() and (broken := Store.open(root, create=False).damaged()):
+    if root.is_dir() and (broken := Store.open(root, create=False).damaged(again=False)):
         logging.getLogger("stairwise").warning("stairwise: %s is damaged; the record is unpacked anew", broken[0][0])
         remove(root)
     if not root.is_dir():
         temporary = root.parent / scratch_name()
         with explained(f"unpack the record into {root}"):
             try:
-                (temporary / "trials").mkdir(parents=True)
-                for path in chosen:
-                    _unpack(path, temporary)
+                _unpack(chosen, temporary)
                 os.rename(temporary, root)
             except OSError:
                 if not root.is_dir():  # another command has been faster
@@ -135,22 +139,87 @@ def store(paths: Iterable[Path] | None = None) -> Store:
     return Store.open(root, create=False)
 
 
-def _unpack(path: Path, root: Path) -> None:
+def _unpack(paths: Sequence[Path], root: Path) -> None:
+    """Files of the record as a store in a folder that is new; many trials are written by several processes."""
+    runs = {path: archive.about(path) for path in paths}
+    last = {(run.experiment, trial["digest"]): path for path, run in runs.items() for trial in run.trials}
+    chosen: dict[Path, list[str]] = {}  # of a trial that was published again, what came last
+    for (_, digest), path in last.items():
+        chosen.setdefault(path, []).append(digest)
+    parts = _shared_out(chosen, LARGEST_SEGMENT)
+    processes = min(MOST_PROCESSES, os.cpu_count() or 1, len(parts))
+    if processes < 2 or not _unpacked_by(processes, parts, root):
+        remove(root)
+        for part in parts:
+            _unpack_part(part, root)
+    (root / "runs").mkdir()
+    for run in runs.values():  # in the order of their names, which is that of the ids
+        _write_run(run, root)
+
+
+def _unpacked_by(processes: int, parts: Sequence[Mapping[Path, Sequence[str]]], root: Path) -> bool:
+    """Whether so many processes have written all parts; not where one of them was ended from outside."""
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=leave_with_the_caller)
+    try:
+        with unheard_by_children():
+            waiting = [pool.submit(_unpack_part, part, root) for part in parts]
+        for each in waiting:
+            each.result()
+        return True
+    except BrokenProcessPool:
+        return False
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _shared_out(digests: Mapping[Path, Sequence[str]], most: int) -> list[dict[Path, Sequence[str]]]:
+    """Parts with about as many digests each, at most about `most`; the largest comes first.
+
+    >>> [sorted(map(str, part)) for part in _shared_out({Path("a"): "12345", Path("b"): "6", Path("c"): "7890"}, 6)]
+    [['a'], ['b', 'c']]
+    """
+
+    def size(part: Mapping[Path, Sequence[str]]) -> int:
+        return sum(map(len, part.values()))
+
+    parts: list[dict[Path, Sequence[str]]] = [{} for _ in range(max(1, -(-size(digests) // most)))]
+    for path in sorted(digests, key=lambda path: -len(digests[path])):
+        min(parts, key=size)[path] = digests[path]
+    return sorted(parts, key=size, reverse=True)
+
+
+def _unpack_part(chosen: Mapping[Path, Sequence[str]], root: Path) -> None:
+    """The chosen trials of some files; many are entered in the index as they are written."""
+    (root / "trials").mkdir(parents=True, exist_ok=True)
+    written = (trial for path, digests in chosen.items() for trial in _unpacked(path, set(digests), root))
+    if sum(map(len, chosen.values())) >= WORTH_WRITING:
+        Store(root).index().enter_written(written)
+    else:
+        deque(written, maxlen=0)
+
+
+def _unpacked(path: Path, digests: Set[str], root: Path) -> Iterator[tuple[Path, dict[str, bytes], Any]]:
+    """Writes trials of a file one by one; yields the folder of each, its files and what it measured."""
     run = archive.about(path)
     name = f"{run.experiment}/{path.stem}"
-    for trial, outcome in zip(run.trials, archive.outcomes(path, run), strict=True):
-        description = render({key: trial[key] for key in DESCRIPTION})
-        folder = root / "trials" / run.experiment / trial["digest"]
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, data in encode_files(description, outcome, archive.made(trial, run, name)).items():
-            (folder / file).write_bytes(data)
+    for trial, (outcome, measured) in zip(run.trials, archive.outcomes(path, run), strict=True):
+        if trial["digest"] in digests:
+            description = render({key: trial[key] for key in DESCRIPTION})
+            folder = root / "trials" / run.experiment / trial["digest"]
+            folder.mkdir(parents=True, exist_ok=True)
+            files = encode_files(description, outcome, measured, archive.made(trial, run, name))
+            for file, data in files.items():
+                (folder / file).write_bytes(data)
+            yield folder, files, measured
+
+
+def _write_run(run: archive.Run, root: Path) -> None:
     record = {"experiment": run.experiment, "preset": run.preset, "command": run.command}
     timing = [trial["run"].get("timing", {}) for trial in run.trials]
     record |= {"trials": [trial["digest"] for trial in run.trials]}
     record |= {"started": min((t.get("started", 0.0) for t in timing), default=0.0)}
     record |= {"seconds": sum(t.get("seconds_per_trial", 0.0) for t in timing), "format": 1}
     id = new_id()
-    (root / "runs").mkdir(exist_ok=True)
     (root / "runs" / f"{id}.json").write_bytes(seal({**record, "id": id}))
 
 

@@ -1,9 +1,9 @@
 """The index of a store: what its trials are and what they measured, in few files, so that thousands are listed at once.
 
-The index is a copy and may be deleted at any time. A trial is entered after every byte of it has been checked, and its
-entry counts only while size and time of each of its files are those that were checked; otherwise the trial itself is
-read. Segments carry their digests, and one that is not as it was written is removed. They are written aside and
-renamed, so that any number of processes may do so at once.
+The index is a copy and may be deleted at any time. A trial is entered after every byte of it has been checked, or by
+the process that writes it where no other does. Its entry counts only while size and time of each of its files are
+those that were entered; otherwise the trial itself is read. Segments carry their digests, and one that is not as it
+was written is removed. They are written aside and renamed, so that any number of processes may do so at once.
 """
 
 import itertools
@@ -147,11 +147,10 @@ class Index:
         small files are not opened one by one then.
         """
         with suppress(Damaged):
-            current = [(segment, self._entered_in(segment)) for segment in self.segments]
-            if sum(segment.measured() for segment, _ in current) * ROW_BYTES <= recent.most:
-                for segment, places in current:
+            if sum(segment.measured() for segment in self.segments) * ROW_BYTES <= recent.most:
+                for segment in self.segments:
                     with self._sound(segment.path):
-                        self._keep(segment, places)
+                        self._keep(segment, self._entered_in(segment))
 
     def _entered_in(self, segment: Segment) -> dict[str, str]:
         """The current lines of a segment by digest."""
@@ -223,6 +222,13 @@ class Index:
                     for row, measurements in self._checked(path, before):
                         writer.add(row, measurements)
                 progress.finished(path.name, "checked")
+
+    def enter_written(self, trials: Iterable[tuple[Path, Mapping[str, bytes], Any]]) -> None:
+        """A new segment of trials that this process is writing, where no other does: folder, files, measurements."""
+        with self._writer() as writer:
+            for path, files, measured in trials:
+                with suppress(Damaged):
+                    writer.add(*entry(StoredTrial.written(path, files), signature(path), measured))
 
     def _merge(self, segments: Sequence[Segment]) -> None:
         """One segment instead of many."""

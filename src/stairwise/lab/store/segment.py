@@ -182,11 +182,11 @@ class SegmentWriter:
         return f'{{"files":{_text(files)},"makings":[{",".join(makings)}]}}\n{"".join(lines)}'.encode()
 
 
-def entry(record: StoredTrial, files: Signature) -> tuple[dict[str, Any], Any]:
-    """What the index holds of a trial: a row, and the table of its measurements."""
+def entry(record: StoredTrial, files: Signature, measured: Any = None) -> tuple[dict[str, Any], Any]:
+    """What the index holds of a trial: a row, and the table of its measurements, which is read unless it is given."""
     import pyarrow
 
-    measured = record.measurements()
+    measured = record.measurements() if measured is None else measured
     fields = ("digest", "experiment", "version", "seed", "arm", "needs")
     finals = Columns.of(measured).finals()
     row = {"files": files, **{name: getattr(record, name) for name in fields}}
@@ -196,7 +196,10 @@ def entry(record: StoredTrial, files: Signature) -> tuple[dict[str, Any], Any]:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(storable(value), separators=(",", ":"))
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):  # few have a NaN, or numbers of NumPy's
+        return json.dumps(storable(value), separators=(",", ":"))
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

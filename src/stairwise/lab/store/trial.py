@@ -16,7 +16,8 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,7 @@ from stairwise.lab.store.files import (
     read_sealed,
     render,
     seal,
+    unseal,
 )
 from stairwise.train.stage import Outcome
 
@@ -56,17 +58,19 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}/[A-Za-z0-9_][A-Za-z0-9_.+-
 
 def encode_trial(trial: Trial, outcome: Outcome, run: Mapping[str, Any]) -> dict[str, bytes]:
     """The four files, by name. `run` says how the trial was made: versions, device, cores, timing, source hash."""
-    return encode_files(describe(trial), outcome, run)
+    return encode_files(describe(trial), outcome, _measured(outcome), run)
 
 
-def encode_files(description: bytes, outcome: Outcome, run: Mapping[str, Any]) -> dict[str, bytes]:
-    """The same of a trial that is known by the content of its config.json."""
+def encode_files(
+    description: bytes, outcome: Outcome, measured: "pyarrow.Table", run: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """The same of a trial that is known by the content of its config.json; its measurements are those in the table."""
     taken = [name for name in RESERVED if name in run]
     if taken:
         raise ValueError(f"run: {', '.join(taken)} cannot be set, the store writes {', '.join(RESERVED)} itself")
     files = {
         CONFIG: description,
-        METRICS: _encode_metrics(outcome),
+        METRICS: _encode_metrics(measured),
         ARRAYS: encode_arrays(outcome.arrays),
     }
     facts = {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()}
@@ -84,9 +88,8 @@ def _digest(description: Mapping[str, Any]) -> str:
     return digest_of({name: value for name, value in description.items() if name != "arm"})
 
 
-def _encode_metrics(outcome: Outcome) -> bytes:
+def _measured(outcome: Outcome) -> "pyarrow.Table":
     import pyarrow
-    import pyarrow.parquet
 
     columns = {
         "stage": pyarrow.array(outcome.stage, pyarrow.string()),
@@ -94,8 +97,14 @@ def _encode_metrics(outcome: Outcome) -> bytes:
         "name": pyarrow.array(outcome.name, pyarrow.string()),
         "value": pyarrow.array(outcome.value, pyarrow.float64()),
     }
+    return pyarrow.table(columns)
+
+
+def _encode_metrics(measured: "pyarrow.Table") -> bytes:
+    import pyarrow.parquet
+
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), buffer, compression="zstd")
+    pyarrow.parquet.write_table(measured, buffer, compression="zstd")
     return buffer.getvalue()
 
 
@@ -134,23 +143,31 @@ class StoredTrial:
             raise Damaged(path, "is not a trial folder")
         run = read_sealed(path / RUN)
         check_format(path / RUN, run, FORMAT)
-        try:
+        with _believed(path):
             for name in (METRICS, ARRAYS):
                 _check_size(path / name, run)
                 if whole:
                     _read_checked(path / name, run)
-            description = parse(_read_checked(path / CONFIG, run))
-            stored = cls(
-                path=path,
-                config=attributes(_is(dict, description["config"])),
-                config_dict=description["config"],
-                digest=_digest(description),
-                status=_is(str, run["status"]),
-                run=run,
-                **{name: _is(kind, description[name]) for name, kind in DESCRIPTION.items() if name != "config"},
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise Damaged(path, f"{RUN} and {CONFIG} are not those of a trial") from error
+            return cls._described(path, _read_checked(path / CONFIG, run), run)
+
+    @classmethod
+    def written(cls, path: Path, files: Mapping[str, bytes]) -> "StoredTrial":
+        """The trial whose files have just been written to a folder, from what is in them; nothing is opened."""
+        with _believed(path):
+            return cls._described(path, files[CONFIG], unseal(files[RUN]))
+
+    @classmethod
+    def _described(cls, path: Path, config: bytes, run: dict[str, Any]) -> "StoredTrial":
+        description = parse(config)
+        stored = cls(
+            path=path,
+            config=attributes(_is(dict, description["config"])),
+            config_dict=description["config"],
+            digest=_digest(description),
+            status=_is(str, run["status"]),
+            run=run,
+            **{name: _is(kind, description[name]) for name, kind in DESCRIPTION.items() if name != "config"},
+        )
         place = [*stored.experiment.split("/"), stored.digest]
         if place != list(path.parts[-3:]) or not NAME.fullmatch(stored.experiment):
             raise Damaged(path, f"{CONFIG} describes another trial, {stored.experiment} {stored.digest}")
@@ -358,6 +375,15 @@ class Fields:
         if name not in fields:
             raise AttributeError(f"the config has no field {name} (it has {', '.join(fields)})")
         return attributes(fields[name])
+
+
+@contextmanager
+def _believed(path: Path) -> Iterator[None]:
+    """Damaged where what is read within is not of a trial."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(path, f"{RUN} and {CONFIG} are not those of a trial") from error
 
 
 def _is(kind: type, value: Any) -> Any:
