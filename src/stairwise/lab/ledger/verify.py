@@ -134,7 +134,8 @@ def perform_verify(
     progress, stop = progress or Silent(), stop or threading.Event()
     progress.begin("claims", len(request.claims), 0)
     due = [each.claim.check is not None and request.due(each) for each in request.claims]
-    looked = _Looked(store, request.preset, PUBLISHED) if request.published else _Looked(store, request.preset)
+    place = {"place": PUBLISHED} if request.published else {}
+    looked = _Looked(store.snapshot() if store and request.published else store, request.preset, **place)
     background = Checkers(request.jobs) if request.jobs > 1 and sum(due) > 1 else None
     try:
         checks = [
@@ -242,10 +243,19 @@ class _Looked:
     def __init__(self, store: Store | None, preset: str, place: str = "in the store"):
         self.store, self.preset, self.place = store, preset, place
         self.opened: dict[str, StoredTrial] = {}
+        self.asked: dict[tuple[str, str], Sequence[Trial]] = {}
 
     def trials(self, claim: Claim, sizes: Mapping[str, Any]) -> Sequence[Trial]:
-        """The trials that a claim is judged on."""
-        return _trials(claim, sizes, self.preset)
+        """The trials that a claim is judged on; those at its own sizes are the same for all claims about them."""
+        if sizes:
+            return _trials(claim, sizes, self.preset)
+        name = claim.paper, claim.experiment
+        if name not in self.asked:
+            self.asked[name] = _trials(claim, {}, self.preset)
+            if self.place == PUBLISHED and self.store is not None:  # every byte was checked when it was unpacked
+                there = self.store.glances("/".join(name))
+                self.opened.update((record.digest, record) for record in there if is_result(record))
+        return self.asked[name]
 
     def complete(self, claim: Claim) -> bool:
         """Whether all of them are stored: then an empirical claim costs nothing."""
@@ -298,8 +308,8 @@ def _empirical(
     if raised and sizes and trials[0].experiment.lacks_arms(arms):
         note = f"it compares arms that{as_flags(sizes)} has changed into {'; '.join(arms)}"
         return LedgerRow(claim, Verdict("skipped", note=note), 0.0, sizes)
-    bare = [record for record in records if record.bare()]
-    if raised and bare:
+    bare = [record for record in records if record.bare()] if raised else []
+    if bare:
         note = f"it reads arrays, and {len(bare)} of {len(records)} trials are published without: {command}"
         return LedgerRow(claim, Verdict("skipped", note=note), 0.0, sizes)
     chosen = {"preset": preset, **sizes} if preset != "quick" else sizes
