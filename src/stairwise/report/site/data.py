@@ -54,6 +54,18 @@ def short(value: Any) -> float | int | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
 
 
+def short_numbers(values: Sequence[float]) -> str:
+    """A JSON list of numbers as `short` makes them, all at once.
+
+    >>> short_numbers([1 / 3, float("nan"), 12.0, -0.0, 1e6, 1e-7])
+    '[0.333333,null,12,0,1000000.0,1e-07]'
+    """
+    text = "%.6g," * len(values) % tuple(values)
+    if "n" in text or "e+" in text or "-0," in text:  # no number, a large one, or one without a sign in JSON
+        return to_json([short(value) for value in values])
+    return f"[{text[:-1]}]"
+
+
 def thinned(steps: np.ndarray, values: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
     """At most about `points` of a series: both ends, and the lowest and the highest of every stretch."""
     if len(steps) <= points:
@@ -84,14 +96,17 @@ class Metric:
     """One metric of many trials: the lists of steps, and by trial, as JSON, the number of its list and its values."""
 
     axes: dict[tuple[float, ...], int] = field(default_factory=dict)
+    steps: dict[bytes, int] = field(default_factory=dict)  # the number of a list, by the steps that it was made of
     of: dict[str, str] = field(default_factory=dict)
     over: dict[str, None] = field(default_factory=dict)  # what the steps count, where there are several things
     longest: int = 0
 
     def add(self, trial: str, steps: np.ndarray, values: np.ndarray, over: str = "steps") -> None:
-        axis = self.axes.setdefault(tuple(map(_place, steps.tolist())), len(self.axes))
+        known = steps.dtype.char.encode() + steps.tobytes()
+        if known not in self.steps:
+            self.steps[known] = self.axes.setdefault(tuple(map(_place, steps.tolist())), len(self.axes))
         self.over.setdefault(over)
-        self.of[trial] = to_json([axis, [short(value) for value in values.tolist()]])
+        self.of[trial] = f"[{self.steps[known]},{short_numbers(values.tolist())}]"
         self.longest = max(self.longest, len(values))
 
     def as_json(self) -> str:
