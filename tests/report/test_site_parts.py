@@ -10,6 +10,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stairwise.config import ConfigError
 from stairwise.lab import registry, serve
@@ -222,6 +224,20 @@ def test_whatever_a_site_is_made_from_changes_the_digest_of_it(indexed, monkeypa
     assert is_new()
     monkeypatch.setattr(unchanged, "_code", lambda module: "other")
     assert is_new()
+
+
+def test_verdicts_given_while_a_site_is_built_are_on_it_and_are_not_asked_for_where_it_is_there(indexed, tmp_path):
+    without = (built(indexed, tmp_path / "without") / "ledger.html").read_bytes()
+    judged = []
+
+    def judge() -> None:
+        judged.append(tiny.keep(indexed, "tiny/thm1", Verdict.at_most(1, 2)))
+
+    for _ in range(2):
+        page = build.build(indexed, tmp_path / "out", judge=judge)
+    assert len(judged) == 1
+    shown = (page.parent / "ledger.html").read_bytes()
+    assert without != shown == (built(indexed, tmp_path / "anew") / "ledger.html").read_bytes()
 
 
 def test_a_store_that_is_not_in_the_index_has_no_such_digest(store):
@@ -470,3 +486,8 @@ def test_a_claim_that_was_judged_at_one_preset_only_is_shown_with_that_verdict()
     quick = ledger.Stored(claim.name, "b", Verdict("fails"), {})
     shown = ledger.entry(claim, [there, quick], frozenset())
     assert (shown.verdict.status, [each.at for each in shown.elsewhere]) == ("fails", ["preset=gpu"])
+
+
+@given(st.lists(st.floats() | st.integers(-(10**7), 10**7).map(float) | st.just(-0.0)))
+def test_lists_of_numbers_are_those_of_each_number(values):
+    assert data.short_numbers(values) == data.to_json([data.short(value) for value in values])

@@ -373,7 +373,8 @@ def test_figures_drawn_by_several_processes_are_those_drawn_by_one(tmp_path, onl
     jobs = [(figure, records) for figure in figures for _ in range(2)]
     assert len(jobs) >= 2 * pictures.FIGURES_A_PROCESS
     finished = []
-    made = pictures.draw_all(jobs, finished.append)
+    with pictures.drawing(jobs, store=store.root) as drawn:
+        made = drawn(finished.append)
     assert made == [pictures.picture(*job) for job in jobs]
     assert finished == [figure for figure, _ in jobs]
 

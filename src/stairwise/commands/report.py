@@ -5,6 +5,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from stairwise.commands import flags
@@ -13,6 +14,7 @@ from stairwise.config import ConfigError
 from stairwise.lab.progress import for_terminal
 from stairwise.lab.serve import address, server
 from stairwise.lab.store.store import Store
+from stairwise.lab.worker import collect_seldom
 from stairwise.report.site.build import build
 
 
@@ -33,10 +35,8 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Modules, which are there to stay, are not looked through for garbage again with every few thousand records."""
     before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(200_000, 20, 50)
+    collect_seldom()
     try:
         yield
     finally:
@@ -66,9 +66,8 @@ def act(options, fields) -> int:
     # a port that cannot be used is refused before anything is built
     serving = server(out, 8000 if options.port is None else options.port) if options.serve else None
     with seldom_collected():
-        if options.published:
-            judge(store)
-        page = build(store, out, progress=for_terminal(), docs=options.docs)
+        judging = partial(judge, store) if options.published else None
+        page = build(store, out, progress=for_terminal(), docs=options.docs, judge=judging)
     print(page, flush=True)
     where = page.resolve().as_uri() if serving is None else address(serving)
     if serving is not None:

@@ -1,5 +1,6 @@
 """Work in threads and processes that end when they are told to, or when the one that asked for it ends."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -101,6 +102,12 @@ def unheard_by_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def collect_seldom() -> None:
+    """Modules, which are there to stay, are not looked through for garbage again with every few thousand objects."""
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 50)
 
 
 def leave_with_the_caller() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from stairwise.lab.contract import manifest
@@ -57,7 +58,7 @@ class Entry:
     other_code: bool = False
     known: bool = False  # the status is the one that the package's own tests find; this store has no verdict
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """Those of the verdict's table."""
         return list(dict.fromkeys(name for row in self.verdict.details for name in row))

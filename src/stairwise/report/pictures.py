@@ -5,17 +5,21 @@ import multiprocessing
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from xml.etree import ElementTree
+from functools import partial
+from pathlib import Path
+from xml.parsers import expat
 
 from stairwise.config import ConfigError
 from stairwise.lab import api
 from stairwise.lab.contract.experiment import Figure
+from stairwise.lab.store.files import StoreError
+from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
-from stairwise.lab.worker import leave_with_the_caller, unheard_by_children
+from stairwise.lab.worker import collect_seldom, leave_with_the_caller, unheard_by_children
 from stairwise.words import plain
 
 SVG_BYTES = 800_000  # a larger figure is a PNG, which has no form for dark pages
@@ -43,37 +47,59 @@ def picture(figure: Figure, records: tuple[StoredTrial, ...]) -> Picture:
         return Picture(problem=message(error))
 
 
-def draw_all(
-    jobs: Sequence[tuple[Figure, tuple[StoredTrial, ...]]], drawn: Callable[[Figure], None], *, apart: bool = False
-) -> list[Picture]:
-    """Every figure, in order; many of them by several processes at once, since drawing takes most of a build.
+Drawn = Callable[[Callable[[Figure], None]], list[Picture]]
 
-    `apart`: few of them, too, in a process of their own, so that this one does not need the memory that drawing takes.
+
+@contextmanager
+def drawing(
+    jobs: Sequence[tuple[Figure, tuple[StoredTrial, ...]]], *, store: Path | None = None, apart: bool = False
+) -> Iterator[Drawn]:
+    """Draws figures while the block goes on, many of them by several processes at once, since that takes most of a
+    build. What it yields waits for all of them, in order, and tells whom it is given of each that is there.
+
+    `store`: where most of the records are. `apart`: few figures, too, are drawn in a process of their own, so that
+    this one does not need the memory that drawing takes.
     """
     processes = min(4, os.cpu_count() or 1, len(jobs) // FIGURES_A_PROCESS)
-    if processes > 1 or (apart and jobs):
-        with suppress(BrokenProcessPool):
-            return _by_processes(jobs, drawn, max(1, processes))
+    if processes < 2 and not (apart and jobs):
+        yield partial(_drawn_here, jobs)
+        return
+    spawn = multiprocessing.get_context("spawn")  # a fork would copy JAX's threads
+    pool = ProcessPoolExecutor(max(1, processes), spawn, initializer=_begin, initargs=(store,))
+    try:
+        with unheard_by_children():
+            waiting = [pool.submit(picture, *job) for job in jobs]
+        yield partial(_drawn_there, jobs, waiting)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(store: Path | None) -> None:
+    """In a process that draws: what trials measured is read at once, since many figures are of the same ones."""
+    leave_with_the_caller()
+    collect_seldom()
+    if store is not None:
+        with suppress(StoreError, OSError):  # a figure says what cannot be read
+            Store(store).index().read_ahead()
+
+
+def _drawn_there(jobs, waiting: Sequence[Future[Picture]], drawn: Callable[[Figure], None]) -> list[Picture]:
+    made = []
+    try:
+        for (figure, _), each in zip(jobs, waiting, strict=True):
+            made.append(each.result())
+            drawn(figure)
+    except BrokenProcessPool:  # a process was ended from outside
+        made += _drawn_here(jobs[len(made) :], drawn)
+    return made
+
+
+def _drawn_here(jobs, drawn: Callable[[Figure], None]) -> list[Picture]:
     made = []
     for figure, records in jobs:
         made.append(picture(figure, tuple(dataclasses.replace(record) for record in records)))  # what is read goes
         drawn(figure)
     return made
-
-
-def _by_processes(jobs, drawn, processes: int) -> list[Picture]:
-    spawn = multiprocessing.get_context("spawn")  # a fork would copy JAX's threads
-    pool = ProcessPoolExecutor(processes, spawn, initializer=leave_with_the_caller)
-    try:
-        with unheard_by_children():
-            waiting = [pool.submit(picture, *job) for job in jobs]
-        made = []
-        for (figure, _), each in zip(jobs, waiting, strict=True):
-            made.append(each.result())
-            drawn(figure)
-        return made
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -119,8 +145,8 @@ def darkened(svg: bytes) -> bytes:
 def _well_formed(svg: bytes) -> bool:
     """Whether readers of XML take it; what a drawing writes past its texts is not known."""
     try:
-        ElementTree.fromstring(svg)
-    except ElementTree.ParseError:
+        expat.ParserCreate().Parse(svg, True)
+    except expat.ExpatError:
         return False
     return True
 

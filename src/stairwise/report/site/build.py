@@ -1,7 +1,7 @@
 """From the store to the site: figures, data, microscopes and source pages by steps that remember, then all pages."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from stairwise.lab.store.finals import finals
 from stairwise.lab.store.store import Store
 from stairwise.lab.store.trial import StoredTrial
 from stairwise.record import archive, published
-from stairwise.report.pictures import Picture, darkened, draw_all, message
+from stairwise.report.pictures import Drawn, Picture, darkened, drawing, message
 from stairwise.report.site import code, data, questions, scopes, shelf, unchanged
 from stairwise.report.site.contents import Shown, code_digest, site_code, write_pages
 from stairwise.report.site.folder import FIRST, Folder, slug
-from stairwise.report.site.pages import assets
+from stairwise.report.site.pages import Pages, assets
 from stairwise.report.site.sets import TrialSet, sets_of
 from stairwise.stories import build as stories
 
@@ -31,10 +31,17 @@ MANY = 5000  # trials, whose records take so much memory that drawing is done el
 ALL_CURVES = 4000  # trials of an experiment, over all of its sets
 
 
-def build(store: Store, out: Path, progress: Silent | None = None, docs: str = "") -> Path:
+def build(
+    store: Store,
+    out: Path,
+    progress: Silent | None = None,
+    docs: str = "",
+    judge: Callable[[], None] | None = None,
+) -> Path:
     """Writes the site to `out` and returns its first page; what has not changed since the last build stays.
 
-    `docs` is the address of the documentation as the first page sees it, where pages should link to it.
+    `docs` is the address of the documentation as the first page sees it, where pages should link to it. `judge` gives
+    the store's trials their verdicts; it is called while figures are drawn, and not at all where nothing has changed.
     """
     folder, progress = Folder(out), progress or Silent()
     inputs = unchanged.made_from(store, docs)
@@ -45,29 +52,42 @@ def build(store: Store, out: Path, progress: Silent | None = None, docs: str = "
         return out / FIRST
     held = shelf.read(store)
     shown = {each.name: _shown(held, each) for paper in held.papers for each in paper.experiments}
-    with_trials = [each for each in shown.values() if each.sets]
-    figures = sum(len(each.experiment.figures) for each in with_trials if each.drawn is not None)
-    progress.begin("report", figures + len(with_trials) + 3, 0)
-    try:
-        _write(folder, held, shown, progress, docs)
-    finally:
-        progress.end()
+    figures = [
+        step for each in shown.values() if each.drawn is not None for step in _figure_steps(folder, each, each.drawn)
+    ]
+    jobs = [(step.figure, step.drawn.records) for step in figures if not step.remembered]
+    with drawing(jobs, store=store.root, apart=len(held.records) > MANY) as drawn:
+        if judge is not None:
+            judge()
+            held, inputs = shelf.judged_again(held, store), unchanged.made_from(store, docs)
+        progress.begin("report", len(figures) + sum(bool(each.sets) for each in shown.values()) + 3, 0)
+        try:
+            _write(folder, held, shown, progress, docs, lambda: _figures(folder, figures, drawn, progress))
+        finally:
+            progress.end()
     old, trials = stale.count(held.records), len(held.records)
     folder.close(inputs, [old, trials])
     stale.warn(old, trials, REMEDY)
     return out / FIRST
 
 
-def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress: Silent, docs: str) -> None:
-    with_trials = [each for each in shown.values() if each.sets]
+def _write(
+    folder: Folder,
+    held: shelf.Shelf,
+    shown: dict[str, Shown],
+    progress: Silent,
+    docs: str,
+    place_figures: Callable[[], None],
+) -> None:
+    """All files; figures, which other processes draw meanwhile, are asked for when little else is left to do."""
     for name, content in assets().items():
         folder.put(name, content)
-    _figures(folder, with_trials, progress, apart=len(held.records) > MANY)
-    for each in with_trials:
-        progress.status(each.name)
-        _series(folder, each)
-        _microscopes(folder, each)
-        progress.finished(each.name, "written")
+    for each in shown.values():
+        if each.sets:
+            progress.status(each.name)
+            _series(folder, each)
+            _microscopes(folder, each)
+            progress.finished(each.name, "written")
     progress.status("questions")
     answers = _answers(folder, held, shown)
     progress.finished("questions", "answered")
@@ -75,7 +95,7 @@ def _write(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown], progress:
     told = _stories(folder, [paper.id for paper in held.papers])
     progress.finished("stories", "written")
     progress.status("pages")
-    write_pages(folder, held, shown, answers, told, docs)
+    write_pages(folder, held, shown, answers, Pages(told, docs), place_figures)
     progress.finished("pages", "written")
 
 
@@ -122,24 +142,36 @@ def _code(experiment: Experiment) -> list[str]:
     return [*site_code(), *map(code_digest, rooms)]
 
 
-def _figures(folder: Folder, shown: Sequence[Shown], progress: Silent, *, apart: bool) -> None:
-    """Draws what has changed, all of it at once, then puts every figure in its place."""
-    steps = []
-    for each in shown:
-        if each.drawn is not None:
-            prints = [shelf.fingerprint(record) for record in each.drawn.records]
-            for figure in each.experiment.figures:
-                steps.append((each, figure, [_code(each.experiment), figure.id, code.name_of(figure.draw), prints]))
-    todo = [(shown, figure) for shown, figure, inputs in steps if not folder.remembers(_step(figure), inputs)]
+@dataclasses.dataclass(frozen=True)
+class FigureStep:
+    """A figure of an experiment and the set that it is drawn from."""
+
+    shown: Shown
+    drawn: TrialSet
+    figure: Figure
+    inputs: list[Any]
+    remembered: bool
+
+
+def _figure_steps(folder: Folder, shown: Shown, drawn: TrialSet) -> Iterator[FigureStep]:
+    prints = [shelf.fingerprint(record) for record in drawn.records]
+    for figure in shown.experiment.figures:
+        inputs = [_code(shown.experiment), figure.id, code.name_of(figure.draw), prints]
+        yield FigureStep(shown, drawn, figure, inputs, folder.remembers(_step(figure), inputs))
+
+
+def _figures(folder: Folder, steps: Sequence[FigureStep], drawn: Drawn, progress: Silent) -> None:
+    """Waits for what is drawn anew, then puts every figure in its place."""
+    todo = [each.figure for each in steps if not each.remembered]
     for _ in range(len(steps) - len(todo)):
         progress.finished("figure", "as before")
     progress.status("drawing")
-    jobs = [(figure, shown.drawn.records) for shown, figure in todo if shown.drawn is not None]
-    made = draw_all(jobs, lambda figure: progress.finished(f"{figure.paper}/{figure.id}", "drawn"), apart=apart)
-    drawn = {_step(figure): picture for (_, figure), picture in zip(todo, made, strict=True)}
-    for each, figure, inputs in steps:
-        found = folder.step(_step(figure), inputs, lambda figure=figure: _placed(figure, drawn[_step(figure)]))
-        each.pictures.append({**found, "figure": figure, "set": each.drawn})
+    made = drawn(lambda figure: progress.finished(f"{figure.paper}/{figure.id}", "drawn"))
+    pictures = {_step(figure): picture for figure, picture in zip(todo, made, strict=True)}
+    for each in steps:
+        name = _step(each.figure)
+        found = folder.step(name, each.inputs, lambda each=each, name=name: _placed(each.figure, pictures[name]))
+        each.shown.pictures.append({**found, "figure": each.figure, "set": each.drawn})
 
 
 def _step(figure: Figure) -> str:

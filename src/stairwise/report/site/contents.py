@@ -1,7 +1,7 @@
 """What is on the pages: experiments and papers as they are shown, and every page written from them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -21,7 +21,7 @@ from stairwise.report.margins import margins
 from stairwise.report.site import code, data, shelf
 from stairwise.report.site.folder import Folder, slug
 from stairwise.report.site.pages import Pages, claim_page, experiment_page, microscope_page
-from stairwise.report.site.planned import planned
+from stairwise.report.site.planned import Plan, planned
 from stairwise.report.site.sets import TrialSet
 from stairwise.report.site.story import files_linked, module_of, story
 
@@ -117,11 +117,10 @@ def write_pages(
     held: shelf.Shelf,
     shown: dict[str, Shown],
     answers: dict[str, Any],
-    stories: Sequence[str] = (),
-    docs: str = "",
+    pages: Pages,
+    wait_for_figures: Callable[[], None],
 ) -> None:
-    """Every page; `stories` are the papers whose stories lie beside them, `docs` is where the documentation is."""
-    pages = Pages(stories, docs)
+    """Every page; those with figures come last, since these are being drawn meanwhile."""
     sections = [
         Section(
             paper,
@@ -131,10 +130,15 @@ def write_pages(
         for paper in held.papers
     ]
     every = [each for section in sections for each in section.entries]
-    problems = len(held.damaged) + len(held.foreign)
 
     def put(template: str, name: str, title: str, **values: Any) -> None:
-        folder.put(name, pages.render(template, name, title=title, problems=problems, **values))
+        folder.put(name, pages.render(template, name, title=title, problems=held.problems, **values))
+
+    _code_pages(folder, held, pages)
+    for section in sections:
+        _claim_pages(put, section)
+    plans = {each.name: planned(each.experiment, s.paper) for s in sections for each in s.shown if not each.sets}
+    wait_for_figures()
 
     put(
         "index.html", "index.html", "Stairwise",
@@ -154,8 +158,7 @@ def write_pages(
         runs=[(run, words.plain(run.command)) for run in reversed(held.runs)],
     )  # fmt: skip
     for section in sections:
-        _paper_pages(folder, put, section, _results(section.paper, docs))
-    _code_pages(folder, pages, sections, problems)
+        _paper_pages(put, section, _results(section.paper, pages.docs), plans)
 
 
 def _results(paper: Paper, docs: str) -> str:
@@ -164,7 +167,7 @@ def _results(paper: Paper, docs: str) -> str:
     return f"{docs.removesuffix('index.html')}results/{paper.id}.html" if docs.endswith("index.html") and ours else ""
 
 
-def _paper_pages(folder: Folder, put: Any, section: Section, results: str) -> None:
+def _paper_pages(put: Any, section: Section, results: str, plans: Mapping[str, Plan]) -> None:
     paper = section.paper
     told = story(paper, partial(_within, paper))
     folder_of = f"papers/{slug(paper.id)}"
@@ -185,13 +188,16 @@ def _paper_pages(folder: Folder, put: Any, section: Section, results: str) -> No
         program = code.link(code.place_of(each.experiment.program))
         put(
             "experiment.html", experiment_page(each.name), each.name, shown=each, paper=paper, judged=judged,
-            plan=None if each.sets else planned(each.experiment, paper), results=results,
+            plan=plans.get(each.name), results=results,
             section=section, program=program,
             prefix="/".join(map(slug, each.name.split("/"))),
         )  # fmt: skip
         if each.scopes:
             put("microscope.html", microscope_page(each.name), f"{each.name} under the microscope", shown=each)
-    neighbours = beside([entry.claim.name for entry in section.entries])
+
+
+def _claim_pages(put: Any, section: Section) -> None:
+    paper, neighbours = section.paper, beside([entry.claim.name for entry in section.entries])
     for entry in section.entries:
         place = code_of(entry.claim)
         put(
@@ -299,12 +305,13 @@ def _compare(folder: Folder, shown: dict[str, Shown]) -> str:
     return "compare" if listed else ""
 
 
-def _code_pages(folder: Folder, pages: Pages, sections: Sequence[Section], problems: int) -> None:
-    """The modules that claims are checked in and that experiments run."""
-    modules = {code_of(claim)[0] for s in sections for claim in s.paper.claims}
-    modules |= {place_of(f).partition(":")[0] for s in sections for claim in s.paper.claims for f in claim.of}
-    modules |= {code.place_of(e.program)[0] for s in sections for e in s.paper.experiments}
-    modules |= {module for s in sections for module in files_linked(s.paper) if code.fingerprint(module)}
+def _code_pages(folder: Folder, held: shelf.Shelf, pages: Pages) -> None:
+    """Pages of the modules that claims are checked in and that experiments run."""
+    papers, problems = held.papers, held.problems
+    modules = {code_of(claim)[0] for paper in papers for claim in paper.claims}
+    modules |= {place_of(f).partition(":")[0] for paper in papers for claim in paper.claims for f in claim.of}
+    modules |= {code.place_of(each.program)[0] for paper in papers for each in paper.experiments}
+    modules |= {module for paper in papers for module in files_linked(paper) if code.fingerprint(module)}
     for module in sorted(modules):
         name = code.page_name(module)
 

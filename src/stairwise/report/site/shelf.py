@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,14 @@ class Shelf:
     verdicts: Sequence[ledger.Stored]
     damaged: Sequence[tuple[str, str]]
     replaced: int
+    # what `typed` was given and has made: texts of configs by the dictionary, which lives as long as the shelf
+    texts: dict[int, str] = field(default_factory=dict)
+    configs: dict[tuple[str, int, str], Any] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> int:
+        """How many things the page of the store lists."""
+        return len(self.damaged) + len(self.foreign)
 
     @cached_property
     def by_experiment(self) -> dict[str, list[StoredTrial]]:
@@ -65,16 +73,6 @@ class Shelf:
             self.configs[key] = None if first is None else first.config
         config = self.configs[key]
         return None if config is None else dataclasses.replace(record, config=config)
-
-    @cached_property
-    def texts(self) -> dict[int, str]:
-        """The texts of configs that `typed` was given, by the dictionary, which lives as long as the shelf."""
-        return {}
-
-    @cached_property
-    def configs(self) -> dict[tuple[str, int, str], Any]:
-        """What `typed` has made."""
-        return {}
 
     def entries(self, paper: Paper) -> list[ledger.Entry]:
         """The paper's ledger."""
@@ -117,6 +115,25 @@ def read(store: Store) -> Shelf:
     damaged = store.damaged(again=False)
     unsound = {path for path, _ in damaged}
     records = [record for record in store.glance() if not unsound or record.path not in unsound]
+    verdicts, unreadable = _verdicts(store, records)
+    places = [(words.plain(path.relative_to(store.root)), words.plain(why)) for path, why in damaged]
+    runs, replaced = store.runs(), len(entries(store.root / "damaged"))
+    del store  # the text of its index makes room for the papers
+    papers = sorted(registry.papers(), key=_place)
+    return Shelf(papers, records, runs, verdicts, [*places, *unreadable], replaced)
+
+
+def judged_again(held: Shelf, store: Store) -> Shelf:
+    """The same with the verdicts that there are now; trials are not looked at again."""
+    verdicts, unreadable = _verdicts(store, held.records)
+    known = set(held.damaged)
+    return dataclasses.replace(
+        held, verdicts=verdicts, damaged=[*held.damaged, *(each for each in unreadable if each not in known)]
+    )
+
+
+def _verdicts(store: Store, records: Sequence[StoredTrial]) -> tuple[list[ledger.Stored], list[tuple[str, str]]]:
+    """The verdicts, and those that cannot be read, with why."""
     sources = {record.digest: record.run.get("source_hash") for record in records}
     verdicts, unreadable = [], []
     for data in store.verdicts():
@@ -124,11 +141,7 @@ def read(store: Store) -> Shelf:
             verdicts.append(ledger.parse(data, sources))
         except ValueError as error:
             unreadable.append((f"verdicts/{data['claim']}/{data['digest']}.json", str(error)))
-    places = [(words.plain(path.relative_to(store.root)), words.plain(why)) for path, why in damaged]
-    runs, replaced = store.runs(), len(entries(store.root / "damaged"))
-    del store  # the text of its index makes room for the papers
-    papers = sorted(registry.papers(), key=_place)
-    return Shelf(papers, records, runs, verdicts, [*places, *unreadable], replaced)
+    return verdicts, unreadable
 
 
 def _place(paper: Paper) -> int:
