@@ -186,6 +186,7 @@ SMALL = Encoder(
     test_examples=128,
 )
 ONE_QUERY = Encoder(supervise="one", final_rate=1.0, steps=12_000)
+SLOWER = replace(ONE_QUERY, learning_rate=2e-4, steps=14_000, model=Model(compute="bfloat16"))
 HOPS = {"1, 2 and 4 hops": {"hops": (1, 2, 4)}, "4 hops only": {"hops": (4,)}}
 ENCODER = Experiment(
     id="encoder",
@@ -243,7 +244,7 @@ WAITING = Experiment(
             note="too small and short for 4 hops; the gpu preset shows the figure",
         ),
         "gpu": Preset(
-            replace(ONE_QUERY, learning_rate=2e-4, steps=14_000, model=Model(compute="bfloat16")),
+            SLOWER,
             HOPS,
             seeds=16,
             group=16,
@@ -273,7 +274,13 @@ REPETITION = Experiment(
             seeds=3,
             note="two hops, which a CPU minute reaches",
         ),
-        "gpu": Preset(Encoder(), pools(10_000, 30_000, 100_000, 1_000_000, 0), seeds=5, group=5, hours=0.2),
+        "gpu": Preset(
+            SLOWER,
+            {"fresh": {"samples": 0}, "fresh, 4 hops only": {"samples": 0, "hops": (4,)}} | pools(30_000, 100_000),
+            seeds=8,
+            group=8,
+            note="the training of `waiting` on pools that are repeated more or less often",
+        ),
     },
 )
 

@@ -76,9 +76,20 @@ def finding(mixed_runs: Sequence[Any], alone: Sequence[Any], hop: int) -> str:
 
 def pools(records: Sequence[Any]):
     """Accuracy on every trained hop by the number of distinct examples; last, how the hardest hop ends."""
-    config = records[0].config
-    arms = grouped(records, lambda record: record.config.samples)
-    ordered = sorted(arms, key=lambda samples: samples or float("inf"))
+    mixed, _ = arms_of(records)
+    config = (mixed or records)[0].config
+    hardest = config.hops[-1]
+    arms = grouped(records, lambda record: (record.config.samples, record.config.hops))
+    ordered = sorted(arms, key=lambda arm: (-len(arm[1]), arm[0] or float("inf")))  # the hardest hop alone comes last
+
+    def told(arm: tuple[int, tuple[int, ...]], short: bool = False) -> str:
+        samples, hopped = arm
+        count = (EngFormatter(sep="")(samples) if short else f"{samples:,} examples") if samples else "fresh"
+        alone = "" if hopped == config.hops else (f",\n{hardest} only" if short else f", {hops(hardest)} only")
+        return f"{count}{'' if samples or short else ' examples'}{alone}"
+
+    from matplotlib.ticker import EngFormatter
+
     count = len(config.hops) + 1
     across = min(2, count)
     down = -(-count // across)
@@ -86,15 +97,15 @@ def pools(records: Sequence[Any]):
     *panels, map_ = grid.flat[:count]
     for axes in grid.flat[count:]:
         axes.axis("off")
-    for number, samples in enumerate(ordered):
+    for number, arm in enumerate(ordered):
         style = {"color": colour(number), "linestyle": DASHES[number % len(DASHES)]}
         for axes, hop in zip(panels, config.hops, strict=True):
-            label: str | None = f"{samples:,} examples" if samples else "fresh examples"
-            for record in arms[samples]:
+            label: str | None = told(arm)
+            for record in arms[arm]:
                 # a run learns a hop or does not: quartiles between the two would show what no run does
                 axes.plot(*record.series(f"accuracy {hop}"), linewidth=0.9, label=label, **style)
                 label = None
-        ends = [record.final(f"accuracy {config.hops[-1]}") for record in arms[samples]]
+        ends = [record.final(f"accuracy {hardest}") for record in arms[arm]]
         spread = [number + 0.12 * (place - (len(ends) - 1) / 2) for place in range(len(ends))]
         map_.plot(spread, ends, "o", color=colour(number), alpha=0.8)
         map_.text(number, 1.06, f"{sum(end > LEARNT for end in ends)}/{len(ends)}", ha="center", fontsize=7)
@@ -103,21 +114,18 @@ def pools(records: Sequence[Any]):
         count_axis(axes)
     for axes in (*panels, map_):
         axes.axhline(1 / config.task.alphabet, color="grey", linestyle=":", linewidth=0.8)
-    from matplotlib.ticker import EngFormatter
-
-    map_.set(xlabel=f"examples (above: runs over {LEARNT:g})", title=f"{hops(config.hops[-1])}, at the end")
-    map_.set_xticks(range(len(ordered)), [EngFormatter(sep="")(samples) if samples else "fresh" for samples in ordered])
+    map_.set(xlabel=f"examples (above: runs over {LEARNT:g})", title=f"{hops(hardest)}, at the end")
+    map_.set_xticks(range(len(ordered)), [told(arm, short=True) for arm in ordered])
     for row in grid:
         row[0].set(ylabel="held-out accuracy", ylim=(0, 1.16))
     panels[0].legend(loc="lower right", bbox_to_anchor=(1, 0.2))
     seeds = len({record.seed for record in records})
-    learnt = {samples: hits(arms[samples], config.hops[-1]).reached for samples in ordered}
-    best, most = max(ordered, key=lambda samples: learnt[samples]), ordered[-1]
-    found = [f"{learnt[samples]} of {len(arms[samples])} runs from {f'{samples:,}' if samples else 'fresh'} examples"
-             for samples in dict.fromkeys((best, most))]  # fmt: skip
+    learnt = {arm: hits(arms[arm], hardest).reached for arm in ordered}
+    best, most = max(ordered, key=lambda arm: learnt[arm]), ordered[-1]
+    found = [f"{learnt[arm]} of {len(arms[arm])} runs from {told(arm)}" for arm in dict.fromkeys((best, most))]
     titled(
         figure,
-        f"{hops(config.hops[-1])} are learnt in {', in '.join(found)}",
+        f"{hops(hardest)} are learnt in {', in '.join(found)}",
         f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot; dotted: chance",
     )
     return figure
