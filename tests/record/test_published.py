@@ -72,12 +72,16 @@ def test_published_trials_come_in_the_order_of_the_preset(run, measurements):
     ]
 
 
-def test_of_several_published_presets_the_largest_is_taken_unless_one_is_asked_for():
+def test_of_several_published_presets_that_which_is_judged_is_taken_unless_another_is_asked_for():
     sizes = {
         preset: {r.config.task.bits for r in sw.published("parity_cot/theorem3", preset).records}
         for preset in (None, "quick")
     }
     assert sizes == {None: {20, 100}, "quick": {12}}
+    batches = {
+        preset: {r.config.batch for r in sw.published("selection/online", preset).records} for preset in (None, "paper")
+    }
+    assert batches == {None: {128}, "paper": {256}}
 
 
 def test_large_arrays_are_those_of_the_first_seed_of_every_arm_unless_more_are_asked_for(
