@@ -276,7 +276,7 @@ REPETITION = Experiment(
         ),
         "gpu": Preset(
             SLOWER,
-            {"fresh": {"samples": 0}, "fresh, 4 hops only": {"samples": 0, "hops": (4,)}} | pools(30_000, 100_000),
+            {"fresh": {"samples": 0}, "fresh, 4 hops only": {"samples": 0, "hops": (4,)}} | pools(30_000),
             seeds=8,
             group=8,
             note="the training of `waiting` on pools that are repeated more or less often",
