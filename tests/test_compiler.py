@@ -53,7 +53,14 @@ def test_importing_the_package_adds_the_flag_once_and_leaves_the_users_alone(set
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     flags = done.stdout.split()
     added = [] if compiler.OPTION in set_by_user else [compiler.OPTION + compiler.REST]
-    assert flags == [*set_by_user.split(), *added]
+    assert flags == [*added, *set_by_user.split()]
+
+
+def test_a_word_without_dashes_among_the_users_flags_does_not_hide_the_guards():
+    code = "from stairwise import compiler; print(compiler.right())"
+    environment = os.environ | {"XLA_FLAGS": "intra_op_parallelism_threads=1", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"]
 
 
 @pytest.mark.parametrize(("version", "known"), [("0.10.1", False), ("0.10.2", True), ("0.11.0", False), ("", False)])
@@ -74,7 +81,7 @@ def test_children_have_the_options_that_the_user_has_not_set_and_the_caller_none
     named = {flag.partition("=")[0] for flag in kept}
     added = [compiler.flag(*option) for option in compiler.SOONER.items() if f"--{option[0]}" not in named]
     assert added[0] == "--xla_cpu_use_fusion_emitters=false" or "emitters" in str(set_by_user)
-    assert within == [*kept, *added]
+    assert within == [*added, *kept]
     assert os.environ.get("XLA_FLAGS") == set_by_user
 
 

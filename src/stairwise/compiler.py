@@ -82,7 +82,7 @@ def children_compile_sooner() -> Iterator[None]:
     flags = (before["XLA_FLAGS"] or "").replace(f"{OPTION}{REST}", "")  # the guard's own
     chosen = [flag(name, value) for name, value in sooner(installed()).items() if name not in flags]
     if chosen:
-        os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *chosen])
+        os.environ["XLA_FLAGS"] = " ".join([*chosen, *flags.split()])
     os.environ.setdefault(THREADS, "1")
     try:
         yield
@@ -118,7 +118,8 @@ def guard() -> None:
     version = installed()
     if not needs_guard(version):
         return
-    os.environ["XLA_FLAGS"] = f"{flags} {OPTION}{REST}".strip()
+    # first: XLA reads no flag that follows a word without dashes, such as intra_op_parallelism_threads=1
+    os.environ["XLA_FLAGS"] = f"{OPTION}{REST} {flags}".strip()
     if getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None):
         late = f"jaxlib {version} compiles wrongly on the CPU and JAX has run already: import stairwise before, or set"
         warnings.warn(f"{late} XLA_FLAGS={OPTION}{REST}", stacklevel=3)
