@@ -51,3 +51,26 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path):
 def test_an_output_file_of_a_wrong_kind_or_in_no_folder_is_refused(name):
     with pytest.raises(ConfigError, match=r"must (end in \.pdf or \.png|lie in a folder that exists)"):
         files.output_file("out", name, (".pdf", ".png"))
+
+
+def test_files_of_a_folder_are_all_on_the_disk_with_its_names_before_the_call_returns(tmp_path, monkeypatch):
+    real, synced = os.fsync, []
+    monkeypatch.setattr(os, "fsync", lambda number: (synced.append(os.fstat(number).st_ino), real(number)))
+    contents = {"a": b"1", "b": b"", "c": bytes(2**20)}
+    files.write_files(tmp_path, contents)
+    assert {name: (tmp_path / name).read_bytes() for name in contents} == contents
+    places = [tmp_path, *(tmp_path / name for name in contents)]
+    assert sorted(synced) == sorted(place.stat().st_ino for place in places)
+
+
+@pytest.mark.parametrize("fails", range(3))
+def test_a_file_of_a_folder_that_cannot_be_put_on_the_disk_is_an_error(tmp_path, monkeypatch, fails):
+    numbers = iter(range(3))
+
+    def full(number):
+        if next(numbers) == fails:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write_files(tmp_path, {"a": b"1", "b": b"2"})

@@ -58,7 +58,7 @@ from stairwise.lab.store.files import (
     sweep,
     sync_folder,
     unseal,
-    write_file,
+    write_files,
 )
 from stairwise.lab.store.index import Index
 from stairwise.lab.store.trial import CONFIG, FAILED, FORMAT, NAME, RUN, StoredTrial, describe, encode_trial
@@ -145,23 +145,24 @@ class Store:
         A good folder that is there already stays, unless it was made by other code; a damaged one is moved to damaged/
         and replaced; the record of a failure gives way.
         """
-        there = self.peek(trial)
-        if there is not None and is_result(there) and not _supersedes({**run, "status": outcome.status}, there):
+        there, ending = self.peek(trial), {**run, "status": outcome.status, "message": outcome.message}
+        if there is not None and is_result(there) and not _supersedes(ending, there):
             return self._folder(trial)
-        return self.put(trial, encode_trial(trial, outcome, run))
+        return self._put(trial, encode_trial(trial, outcome, run), ending)
 
     def put(self, trial: Trial, files: Mapping[str, bytes]) -> Path:
         """As `write`, of files that `encode_trial` has made, perhaps in another process."""
         ending = unseal(files[RUN])
         if files[CONFIG] != describe(trial):
             raise StoreError(f"what was sent as trial {trial.digest} describes another one")
+        return self._put(trial, files, ending)
+
+    def _put(self, trial: Trial, files: Mapping[str, bytes], ending: Mapping[str, Any]) -> Path:
         final, temporary = self._folder(trial), self._scratch / scratch_name()
         try:
             with explained(f"store trial {trial.digest} in {self.root}"):
                 temporary.mkdir(parents=True)
-                for name, data in files.items():
-                    write_file(temporary / name, data)
-                sync_folder(temporary)
+                write_files(temporary, files)
                 self._publish(temporary, final, ending)
                 self._settle()
         finally:
