@@ -33,19 +33,23 @@ def child_fields(cls: Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(cls) if f.metadata.get("numeric") or f.metadata.get("nested"))
 
 
+@cache
+def static_fields(cls: Any) -> tuple[str, ...]:
+    """All other fields."""
+    return tuple(f.name for f in dataclasses.fields(cls) if f.name not in child_fields(cls))
+
+
 def _register(cls: Any) -> None:
     import jax
 
     def flatten(config):
-        children = child_fields(cls)
-        static = tuple(getattr(config, f.name) for f in dataclasses.fields(cls) if f.name not in children)
-        return [(jax.tree_util.GetAttrKey(name), getattr(config, name)) for name in children], static
+        static = tuple(getattr(config, name) for name in static_fields(cls))
+        return [(jax.tree_util.GetAttrKey(name), getattr(config, name)) for name in child_fields(cls)], static
 
     def unflatten(static, children):
         made = object.__new__(cls)
-        names = child_fields(cls)
-        rest = [f.name for f in dataclasses.fields(cls) if f.name not in names]
-        for name, value in (*zip(names, children, strict=True), *zip(rest, static, strict=True)):
+        names = (*zip(child_fields(cls), children, strict=True), *zip(static_fields(cls), static, strict=True))
+        for name, value in names:
             object.__setattr__(made, name, value)
         return made
 

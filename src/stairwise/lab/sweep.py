@@ -111,7 +111,7 @@ class Sweep(Result):
                 "status": record.status,
                 "message": record.run.get("message", ""),
                 "digest": record.digest,
-                **{name: record.final(name) for name in record.names()},
+                **record.finals(),
             }
             for record in self.records
         ]

@@ -174,6 +174,7 @@ class Engine:
         self.chunk, self.save_every = chunk, save_every
         self.arrays_of = upstream or self._stored_arrays
         self.programs: dict[tuple[str, int], Any] = {}
+        self.environments: dict[tuple[str, int], dict[str, Any]] = {}
         self.widths: dict[str, int] = {}
 
     def run(self, group: Group) -> Iterator[Done]:
@@ -236,15 +237,18 @@ class Engine:
 
     def _environment(self, group: Group) -> dict[str, Any]:
         experiment = group.experiment
-        return {
-            "device": device(),
-            "group_width": group.width,
-            "precision": experiment.precision,
-            "source_hash": source_hash(experiment),
-            "versions": versions(experiment),
-            "machine": provenance.machine(),
-            "xla_flags": provenance.compiler_flags(),
-        }
+        key = (experiment.name, group.width)
+        if key not in self.environments:
+            self.environments[key] = {
+                "device": device(),
+                "group_width": group.width,
+                "precision": experiment.precision,
+                "source_hash": source_hash(experiment),
+                "versions": versions(experiment),
+                "machine": provenance.machine(),
+                "xla_flags": provenance.compiler_flags(),
+            }
+        return self.environments[key]
 
     def _stale_start(self, trial: Trial) -> dict[str, str]:
         """A source hash that no code has, for a trial that starts from a stale one: it is stale as well."""

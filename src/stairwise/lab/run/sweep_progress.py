@@ -51,7 +51,7 @@ class Objective:
         for record in records:
             if record.status in BAD:
                 continue
-            found = self.of({name: record.final(name) for name in record.names()})
+            found = self.of(record.finals())
             if found is not None and (chosen is None or self.better(found[1], chosen[0])):
                 chosen = (found[1], record)
         return None if chosen is None else chosen[1]
