@@ -11,7 +11,7 @@ import pytest
 
 from stairwise.config import Config, option
 from stairwise.train.keys import role_key
-from stairwise.train.loop import Hooks, Interrupted, Member, Program, RunningTrial
+from stairwise.train.loop import Hooks, Interrupted, Member, Program, RunningTrial, _stacked
 from stairwise.train.stage import Stage, every, pack, unpack
 
 
@@ -396,3 +396,31 @@ def test_the_host_waits_once_a_look_and_once_for_what_is_left(monkeypatch, goal,
     monkeypatch.setattr(jax, "device_get", lambda tree: fetched.append(tree) or fetch(tree))
     program.run([Member(0, CONFIG)], chunked(60))
     assert len(fetched) == waits  # looks at ticks 0 and 60, and the arrays at the end
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        (1.5, 1.5, 1.5),
+        (0.0, -0.0, float("nan"), 0.0),
+        (3, 1, 3),
+        (True, False, True),
+        (1, 2.5, True),
+        (np.uint32(7), np.uint32(2**32 - 1)),
+        (np.float64(0.1), np.float64(0.1)),
+        (np.arange(3, dtype=np.int64), np.ones(3, dtype=np.int64)),
+        (jnp.ones(2), np.zeros(2, dtype=np.float32)),
+    ],
+    ids=str,
+)
+def test_leaves_are_stacked_as_jax_stacks_them(leaves, x64):
+    with jax.enable_x64(x64):
+        found, expected = _stacked(leaves), jnp.stack([jnp.asarray(leaf) for leaf in leaves])
+        assert (found.dtype, found.shape, found.weak_type) == (expected.dtype, expected.shape, expected.weak_type)
+        assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+
+
+def test_a_number_that_jax_has_no_room_for_is_refused_in_a_group_too():
+    with pytest.raises(OverflowError):
+        _stacked((1, 2**40))

@@ -224,6 +224,19 @@ def _sizes(state):
     return {name: jnp.max(jnp.abs(leaf), initial=0) for name, leaf in floats}
 
 
+def _stacked(leaves: Sequence[Any]):
+    """`jnp.stack`, whose time on a GPU goes into bringing each leaf there: of equal Python numbers only one is."""
+    if all(isinstance(leaf, np.ndarray | np.generic) for leaf in leaves):
+        return jnp.asarray(np.stack(leaves))
+    if not all(type(leaf) in (bool, int, float) for leaf in leaves):
+        return jnp.stack([jnp.asarray(leaf) for leaf in leaves])
+    names = [(type(leaf), repr(leaf)) for leaf in leaves]  # -0.0 is not 0.0, and NaN is itself
+    different = dict(zip(names, leaves, strict=True))
+    table = jnp.stack([jnp.asarray(leaf) for leaf in different.values()])
+    places = {name: place for place, name in enumerate(different)}
+    return table[np.array([places[name] for name in names])]
+
+
 @jax.jit
 def _copy(loop: Loop) -> Loop:
     return jax.tree.map(jnp.copy, loop)
@@ -282,7 +295,7 @@ class _Group:
         """The members' trees as one of arrays, in JAX's default types; that of a lone member is left as it is."""
         if not self.shape:
             return trees[0]
-        return jax.tree.map(lambda *leaves: self.place(jnp.stack([jnp.asarray(leaf) for leaf in leaves])), *trees)
+        return jax.tree.map(lambda *leaves: self.place(_stacked(leaves)), *trees)
 
     def place(self, value, spec: PartitionSpec = MEMBERS):
         mesh = self.program.mesh
