@@ -100,12 +100,10 @@ class Tree(eqx.Module):
         room = jnp.zeros((self.nodes, *inputs.shape[1:]), dtype=inputs.dtype)
         if self.levels**2 <= self.nodes:  # flat: all nodes at once, once a level, after which those up to it are right
             left, right = self.children.T
-
-            def level(_, nodes):
-                values = jnp.concatenate([inputs, nodes])
-                return combine(values[left], values[right])
-
-            return jnp.concatenate([inputs, jax.lax.fori_loop(0, self.levels, level, room)])
+            values = jnp.concatenate([inputs, room])
+            for _ in range(self.levels):
+                values = jnp.concatenate([inputs, combine(values[left], values[right])])
+            return values
 
         def fill(i, values):
             left, right = self.children[i]

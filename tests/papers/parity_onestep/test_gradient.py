@@ -211,3 +211,16 @@ def test_blocks_hold_fair_inputs_and_true_nodes_and_padding_changes_none():
     assert (wide[:9] == tokens[:9]).all()
     assert (wide[9:20] == 0).all()
     assert (wide[20:24] == tokens[9:]).all()
+
+
+@pytest.mark.parametrize("mask", ["causal", "block"])
+@pytest.mark.parametrize(("bits", "size"), SIZES)
+def test_sums_of_signs_are_equal_in_all_bits_by_products_and_by_prefix_sums(bits, size, mask):
+    tree = tree_of(bits, size)
+    tokens, before = draw_block(jax.random.key(0), tree, 96), tree.nodes_before(mask)
+    by_products, by_prefixes = (
+        jax.jit(way, static_argnums=0)(tree.slots, tokens, before)
+        for way in (gradient._products, gradient._prefix_sums)
+    )
+    assert by_products.dtype == by_prefixes.dtype == jnp.float32
+    np.testing.assert_array_equal(by_products, by_prefixes)

@@ -9,6 +9,7 @@ block as a matrix of tokens by samples, since summing over samples is their poin
 not count, else 1.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -35,7 +36,8 @@ def draw_block(key: PRNGKeyArray, tree: Tree, samples: int, dtype=jnp.float32) -
     One random bit an input, 32 samples to a word; a node is the XOR of its children's words.
     """
     words = jax.random.bits(key, (tree.slots, -(-samples // WORD)), dtype=jnp.uint32)
-    words = tree.complete(words, jnp.bitwise_xor)
+    # the barrier keeps a GPU from walking the tree once more for every bit of a word
+    words = jax.lax.optimization_barrier(tree.complete(words, jnp.bitwise_xor))
     bits = (words[:, :, None] >> jnp.arange(WORD, dtype=jnp.uint32)) & 1
     signs = 1 - 2 * bits.reshape(tree.tokens, -1)[:, :samples].astype(dtype)
     token = jnp.arange(tree.tokens, dtype=jnp.int32)[:, None]
@@ -43,11 +45,28 @@ def draw_block(key: PRNGKeyArray, tree: Tree, samples: int, dtype=jnp.float32) -
 
 
 def uniform_means(tree: Tree, mask: str, tokens: Float[Array, "tokens samples"]) -> Float[Array, "nodes samples"]:
-    """z of every node at W = 0, the mean of the tokens that it sees, by prefix sums."""
-    inputs, nodes = tokens[: tree.slots], tokens[tree.slots :]
+    """z of every node at W = 0, the mean of the tokens that it sees.
+
+    Sums of signs are whole numbers: prefix sums, which cost a CPU least, and the product that is one kernel of a GPU
+    are equal in all bits.
+    """
+    sums = jax.lax.platform_dependent(
+        tokens, tree.nodes_before(mask), cpu=partial(_prefix_sums, tree.slots), default=partial(_products, tree.slots)
+    )
+    return sums / jnp.maximum(tree.visible_count(mask), 1)[:, None].astype(tokens.dtype)
+
+
+def _prefix_sums(slots: int, tokens, nodes_before) -> Float[Array, "nodes samples"]:
+    inputs, nodes = tokens[:slots], tokens[slots:]
     upto = jnp.concatenate([jnp.zeros_like(nodes[:1]), jnp.cumsum(nodes, axis=0)])
-    total = jnp.sum(inputs, axis=0) + upto[tree.nodes_before(mask)]
-    return total / jnp.maximum(tree.visible_count(mask), 1)[:, None].astype(tokens.dtype)
+    return jnp.sum(inputs, axis=0) + upto[nodes_before]
+
+
+def _products(slots: int, tokens, nodes_before) -> Float[Array, "nodes samples"]:
+    """Tokens are signs or 0, which bfloat16 holds; products are added up in the tokens' own precision."""
+    seen = jnp.arange(len(tokens), dtype=jnp.int32) < slots + nodes_before[:, None]
+    factors = (each.astype(jnp.bfloat16) for each in (seen, tokens))
+    return jnp.matmul(*factors, preferred_element_type=tokens.dtype)
 
 
 def forced_at_zero(
