@@ -101,12 +101,12 @@ def our_steps(config: Online, width: int = 1, graph: bool = True) -> Work:
 
 
 def row(cheapest: bool, settings: Settings) -> Row:
-    sizes = (24, 48, 16, 10) if settings.tiny else (200, 170, 256, 200 if settings.device == "gpu" else 40)
+    sizes = (24, 48, 16, 10) if settings.tiny else (200, 170, 256, 1000 if settings.device == "gpu" else 40)
     length, width, batch, steps = sizes
     # at the tiny width a threshold below 1 would reject for ever
     encoding = Encodings(width=width, threshold=1.0 if settings.tiny else 0.35)
     config = Online(task=Task(length, 3, 5), encoding=encoding, batch=batch, steps=steps, measure_every=steps)
-    device, few = settings.torch_device, max(2, steps // 10)
+    device, few = settings.torch_device, max(2, min(20, steps // 10))
     order = "products in the best order" if cheapest else "products from left to right"
     return contest(
         settings,

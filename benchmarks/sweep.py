@@ -102,6 +102,7 @@ def models_row(width: int, settings: Settings) -> Row:
         our_steps(config, width),
         waiting(TorchMirror(config, True, device).step, device, times=few),
         (lambda: waiting(TorchMirror(config, True, device).compiled().step, device, times=few)) if width == 1 else None,
+        profiled=our_steps(config, width, graph=False),
         tolerance=1e-4,
     )
 
