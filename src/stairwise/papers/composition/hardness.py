@@ -9,6 +9,7 @@ nonzero eigenvalue, so over uniform pi
 and the variance in units of the right-hand side tells how much of the possible signal a network's gradient sees.
 """
 
+from functools import lru_cache
 from itertools import product
 
 import equinox as eqx
@@ -71,14 +72,24 @@ def answers(hidden: np.ndarray, tuples: np.ndarray) -> np.ndarray:
 
 def centred_queries(model: eqx.Module, inputs: np.ndarray) -> np.ndarray:
     """d log p(y | x) / d theta for all inputs, letters and parameters, centred over letters."""
-    parameters, static = eqx.partition(model, eqx.is_array)
-    flat, restore = ravel_pytree(parameters)
+    flat, _ = ravel_pytree(eqx.filter(model, eqx.is_array))
+    shapes = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if eqx.is_array(leaf) else leaf, model
+    )
+    jacobian = np.asarray(_jacobian(shapes)(flat, jnp.asarray(inputs)))
+    return jacobian - jacobian.mean(axis=1, keepdims=True)
+
+
+@lru_cache(maxsize=64)
+def _jacobian(shapes: eqx.Module):
+    """The derivatives of log p on all inputs as a function of flat parameters: one program for models of one shape."""
+    arrays, static = eqx.partition(shapes, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+    _, restore = ravel_pytree(jax.tree.map(lambda each: np.zeros(each.shape, each.dtype), arrays))
 
     def log_p(flat, tokens):
         return jax.nn.log_softmax(eqx.combine(restore(flat), static)(tokens))
 
-    jacobian = np.asarray(jax.jit(jax.vmap(jax.jacrev(log_p), in_axes=(None, 0)))(flat, jnp.asarray(inputs)))
-    return jacobian - jacobian.mean(axis=1, keepdims=True)
+    return jax.jit(jax.vmap(jax.jacrev(log_p), in_axes=(None, 0)))
 
 
 class Reader(eqx.Module):
