@@ -184,6 +184,7 @@ def confounders_lift_their_pair(config: Trained, seed: int):
     hypotheses=both(assumption_4_1, small_start),
     cases=(FREE, *(dataclasses.replace(FREE, activation=name) for name in ("definition", "flat"))),
     seeds=3,
+    optimise=True,
 )
 def offset_of_the_features(config: Trained, seed: int):
     one = seen(config, seed)

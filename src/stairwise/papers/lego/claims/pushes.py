@@ -320,6 +320,7 @@ LEDGER.family(
             "hypotheses": both(SYMMETRY, many_values),
             "cases": MANY_VALUES,
             "given": {"stage": "1.2.2", "rule": answer_is_not_far_ahead},
+            "optimise": True,
         },
     },
     form="bound",
