@@ -1,7 +1,8 @@
 """Switches on run-time shape and type checks (jaxtyping + beartype) for package and benchmarks while tests run.
 
-Quick tests compile hundreds of programs that run for milliseconds, so these are compiled with few optimisations; slow
-tests, and those marked `optimised` because they compare bits with recorded ones, run what users run.
+Quick tests compile hundreds of programs that run for milliseconds, so these are compiled with few optimisations, by
+the compiler's quickest ways; slow tests, and those marked `optimised` because they compare bits with recorded ones,
+run what users run.
 """
 
 import importlib.util
@@ -16,12 +17,25 @@ if importlib.util.find_spec("torch") is None:  # without it there is nothing to 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 install_import_hook(["stairwise", "benchmarks"], "tests.helpers.typecheck")
 import jax  # noqa: E402
+from jax._src import compiler as jax_compiler  # noqa: E402  options of every program have no public place
 
 import stairwise  # noqa: E402, F401  before JAX runs: see stairwise/compiler.py
+from stairwise import compiler  # noqa: E402
+
+SOONER = {name: str(value) for name, value in compiler.sooner(compiler.installed()).items()}
+compile_options = jax_compiler.get_compile_options
+
+
+def with_sooner(*args, env_options_overrides=None, **named):
+    return compile_options(*args, env_options_overrides=SOONER | (env_options_overrides or {}), **named)
 
 
 def pytest_runtest_setup(item):
     """Before every test and its fixtures, and for the processes that it starts."""
     few = item.get_closest_marker("slow") is None and item.get_closest_marker("optimised") is None
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(int(few))
-    jax.config.update("jax_disable_most_optimizations", few)
+    if few != jax.config.read("jax_disable_most_optimizations"):
+        jax.clear_caches()  # no test runs what was compiled for those of the other kind
+        jax.config.update("jax_disable_most_optimizations", few)
+        if SOONER:
+            jax_compiler.get_compile_options = with_sooner if few else compile_options

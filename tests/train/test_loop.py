@@ -199,6 +199,7 @@ def test_a_trial_that_never_gets_there_is_censored():
     assert run([walk_stage(goal=1e9)])[0].status == "censored"
 
 
+@pytest.mark.optimised  # compares bits of two programs
 def test_a_nan_is_recorded_and_leaves_companions_alone():
     def poison(trial, state, key, t):
         bad = (t == 25) & (trial.seed == 1)
