@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from stairwise.cli import main, message
 from stairwise.lab import registry
 from stairwise.lab.store.files import StoreError
 from stairwise.lab.store.store import Store
+from stairwise.record import published
 from stairwise.train.stage import Outcome
 from tests.lab.tiny import RUN, outcome, run_record, trial
 
@@ -89,7 +91,9 @@ def test_a_store_that_is_named_and_does_not_exist_is_one_line_with_exit_status_2
     assert os.listdir() == ["store"]
 
 
-def test_a_theorem_that_is_named_with_published_is_not_dropped_in_silence(capsys, root):
+def test_a_theorem_that_is_named_with_published_is_not_dropped_in_silence(capsys, root, monkeypatch):
+    monkeypatch.setattr(published, "MEASUREMENTS", Path("no measurements"))  # none that would have to be unpacked
+    monkeypatch.setenv("XDG_CACHE_HOME", os.path.abspath("cache"))
     status, out, err = call(capsys, "verify", "selection/thm3.5", "--published")
     assert (status, out) == (2, "")
     assert "selection/thm3.5: no claim of these is judged on trials" in err

@@ -72,7 +72,11 @@ def test_published_trials_come_in_the_order_of_the_preset(run, measurements):
     ]
 
 
-def test_of_several_published_presets_that_which_is_judged_is_taken_unless_another_is_asked_for():
+def test_of_several_published_presets_that_which_is_judged_is_taken_unless_another_is_asked_for(tmp_path, monkeypatch):
+    for name in ("parity_cot/theorem3", "selection/online"):  # the others need not be unpacked
+        shutil.copytree(published.MEASUREMENTS / name, tmp_path / "record" / name)
+    monkeypatch.setattr(published, "MEASUREMENTS", tmp_path / "record")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     sizes = {
         preset: {r.config.task.bits for r in sw.published("parity_cot/theorem3", preset).records}
         for preset in (None, "quick")
