@@ -290,28 +290,21 @@ def test_tokens_are_refused_where_there_is_no_vocabulary():
 @pytest.mark.parametrize("causal", [True, False])
 def test_the_logits_at_one_position_are_those_of_the_whole_call_and_so_are_their_gradients(causal):
     with jax.enable_x64(True):
-        model = Transformer(
-            vocab=5,
-            width=8,
-            layers=2,
-            heads=2,
-            causal=causal,
-            positions="rotary",
-            parameter_dtype="float64",
-            compute_dtype="float64",
-            key=jax.random.key(0),
-        )
-        tokens = jnp.array([3, 1, 4, 1, 2, 0], dtype=jnp.int32)
+        model = build(causal=causal, positions="rotary", **DOUBLE)
         present = jnp.array([1, 1, 1, 0, 1, 1], dtype=bool)
 
         def whole(model, place):
-            return model(tokens, present=present)[place]
+            return model(tokens(), present=present)[place]
 
         def one(model, place):
-            return model.at(tokens, place, present=present)
+            return model.at(tokens(), place, present=present)
 
+        def with_gradient(logits):
+            return jax.jit(lambda m, at: (logits(m, at), jax.grad(lambda n: jnp.sum(jnp.sin(logits(n, at))))(m)))
+
+        of_one, of_whole = with_gradient(one), with_gradient(whole)
         for place in (jnp.int32(1), jnp.int32(4)):
-            assert_close(one(model, place), whole(model, place), 1e-12)
-            gradients = [jax.grad(lambda m, f=f, at=place: jnp.sum(jnp.sin(f(m, at))))(model) for f in (one, whole)]
-            for found, wanted in zip(*map(jax.tree.leaves, gradients), strict=True):
-                assert_close(found, wanted, 1e-12)
+            (found, slopes), (wanted, wanted_slopes) = of_one(model, place), of_whole(model, place)
+            assert_close(found, wanted, 1e-12)
+            for slope, wanted_slope in zip(*map(jax.tree.leaves, (slopes, wanted_slopes)), strict=True):
+                assert_close(slope, wanted_slope, 1e-12)

@@ -19,10 +19,10 @@ EXAMPLES = 5
 def check(task):
     assert isinstance(task, Task)
     assert getattr(task, task.difficulty.field) in task.difficulty.values
-    examples = jax.vmap(task.sample)(jax.random.split(jax.random.key(0), EXAMPLES))
-    again = jax.vmap(task.sample)(jax.random.split(jax.random.key(0), EXAMPLES))
+    sample = jax.jit(jax.vmap(task.sample))
+    examples, again = (sample(jax.random.split(jax.random.key(0), EXAMPLES)) for _ in range(2))
     jax.tree.map(np.testing.assert_array_equal, examples, again)
-    answers = jax.vmap(task.answer)(examples)
+    answers = jax.jit(jax.vmap(task.answer))(examples)
     assert len(np.unique(answers, axis=0)) > 1
     check_difficulty(task)
     if isinstance(task, StepTask):
@@ -45,7 +45,7 @@ def check_difficulty(task):
 
 
 def check_chain(task, examples, answers):
-    chains = jax.vmap(task.chain)(examples)
+    chains = jax.jit(jax.vmap(task.chain))(examples)
     assert chains.shape[2:] == answers.shape[1:]
     np.testing.assert_array_equal(chains[:, -1], answers)
 
@@ -53,25 +53,26 @@ def check_chain(task, examples, answers):
 def check_sentences(task, examples, answers):
     assert ANSWER in task.supervisions
     assert task.reads in ("next", "here")
+    of_one = jax.jit(lambda example: task.chain(example))
     for supervision in task.supervisions:
         tell = jax.vmap(lambda example, key, supervision=supervision: task.sentence(example, supervision, key))
-        told = tell(examples, jax.random.split(jax.random.key(1), EXAMPLES))
+        told = jax.jit(tell)(examples, jax.random.split(jax.random.key(1), EXAMPLES))
         assert told.tokens.shape == told.targets.shape == told.weights.shape
         assert told.tokens.ndim == (2 if task.slots == 1 else 3)
-        assert 0 <= int(jnp.min(told.tokens)) <= int(jnp.max(told.tokens)) < task.vocabulary
+        assert 0 <= np.min(told.tokens) <= np.max(told.tokens) < task.vocabulary
         for number in range(EXAMPLES):
             asked = np.asarray(told.targets[number])[np.asarray(told.weights[number]) > 0]
             if supervision == ANSWER:
                 np.testing.assert_array_equal(asked, np.ravel(answers[number]))
             if supervision == "chain":
-                chain = task.chain(jax.tree.map(lambda leaf, number=number: leaf[number], examples))
+                chain = of_one(jax.tree.map(lambda leaf, number=number: np.asarray(leaf)[number], examples))
                 np.testing.assert_array_equal(asked, np.ravel(chain))
     for value in task.difficulty.values:  # one model reads every difficulty
         assert task.at(value).vocabulary == task.vocabulary
 
 
 def check_inputs(task, examples, answers):
-    inputs = jax.vmap(task.inputs)(examples)
+    inputs = jax.jit(jax.vmap(task.inputs))(examples)
     assert inputs.ndim == 3
     assert jnp.issubdtype(inputs.dtype, jnp.floating)
     assert answers.ndim == 2

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stairwise.tasks import gf2
-from stairwise.tasks.decomposition import balanced, chain
+from stairwise.tasks import decomposition, gf2
 from stairwise.tasks.parity import (
     Parity,
     ParityTokens,
@@ -22,6 +22,7 @@ from stairwise.tasks.parity import (
 )
 from tests.reference import parity_onestep as reference
 
+balanced, chain = eqx.filter_jit(decomposition.balanced), eqx.filter_jit(decomposition.chain)
 FIGURE1 = (0, 3, 4, 6, 8, 10, 12, 15)  # the paper's p = {1, 4, 5, 7, 9, 11, 13, 16}
 
 
@@ -93,7 +94,7 @@ def test_the_root_is_the_product_over_the_subset(data):
     bits = np.array(data.draw(st.lists(st.sampled_from((-1, 1)), min_size=9, max_size=9)), dtype=np.int8)
     for tree in ("balanced", "chain"):
         task = Parity(9, tuple(subset), tree)
-        tokens = task.tokens(jnp.asarray(bits))
+        tokens = np.asarray(task.tokens(jnp.asarray(bits)))
         assert int(tokens[-1]) == math.prod(int(bits[j]) for j in subset) == int(task.label(jnp.asarray(bits)))
 
 
@@ -134,16 +135,17 @@ def test_subsets_are_uniform():
 
 
 def test_padding_changes_no_subset():
+    plain = jax.jit(lambda key: draw_subset(key, 11, 4))
     padded = jax.jit(lambda key, d, k: draw_subset(key, 20, 7, d, k))
     for seed in range(20):
         key = jax.random.key(seed)
-        alone = draw_subset(key, 11, 4).tolist()
+        alone = plain(key).tolist()
         assert padded(key, jnp.int32(11), jnp.int32(4)).tolist() == [*alone, 20, 20, 20]
 
 
 def test_samples_are_fair_and_carry_their_nodes():
     task = Parity.drawn(jax.random.key(3), 7, 5)
-    examples = jax.vmap(task.sample)(jax.random.split(jax.random.key(0), 4000))
+    examples = jax.jit(jax.vmap(task.sample))(jax.random.split(jax.random.key(0), 4000))
     bits, nodes = np.asarray(examples.bits, dtype=int), np.asarray(examples.nodes, dtype=int)
     assert np.abs(bits.mean(axis=0)).max() < 0.08
     assert (nodes[:, -1] == bits[:, list(task.subset)].prod(axis=1)).all()
@@ -154,9 +156,10 @@ def test_samples_are_fair_and_carry_their_nodes():
 
 def test_draws_do_not_change_under_double_precision():
     task = Parity(5, (0, 2))
-    single = task.sample(jax.random.key(1)).bits.tolist(), draw_subset(jax.random.key(1), 9, 3).tolist()
+    draw = jax.jit(lambda key: (task.sample(key).bits, draw_subset(key, 9, 3)))
+    single = [drawn.tolist() for drawn in draw(jax.random.key(1))]
     with jax.enable_x64(True):
-        double = task.sample(jax.random.key(1)).bits.tolist(), draw_subset(jax.random.key(1), 9, 3).tolist()
+        double = [drawn.tolist() for drawn in draw(jax.random.key(1))]
     assert single == double
 
 
@@ -230,15 +233,16 @@ def test_the_rank_is_that_of_brute_force(seed, rows, columns):
 @pytest.mark.parametrize("secret", [(2,), (4, 0), (3, 1, 0, 2)])
 def test_chains_of_partial_sums_follow_the_secret_order(secret):
     task = ParityTokens(5, leaves(*secret), len(secret))
+    draw = jax.jit(lambda key: (task.sample(key), task.sentence(task.sample(key), "chain")))
+    asked = jax.jit(lambda bits: task.sentence(bits).tokens)
     for key in jax.random.split(jax.random.key(0), 20):
-        bits = task.sample(key)
-        told = task.sentence(bits, "chain")
-        tokens = [*told.tokens.tolist(), int(told.targets[-1])]
+        bits, told = draw(key)
+        tokens = [*told.tokens.tolist(), *told.targets.tolist()[-1:]]
         assert len(tokens) == 5 + 1 + len(secret)
         assert tokens[5] == 0
         for i, position in enumerate(secret):
             assert tokens[6 + i] == tokens[5 + i] ^ tokens[position]
-        assert task.sentence(bits).tokens.tolist() == tokens[:6]
+        assert asked(bits).tolist() == tokens[:6]
 
 
 @pytest.mark.parametrize("tree", ["balanced", "chain"])

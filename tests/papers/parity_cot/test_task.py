@@ -1,5 +1,6 @@
 """The sequences: Definitions 1 and 2, the authors' layout, several bits a step, noise, and sets without repeats."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stairwise.config import ConfigError, structure
-from stairwise.papers.parity_cot import steps, train
+from stairwise.papers.parity_cot import steps, task, train
 from stairwise.papers.parity_cot.config.task import PaddedTask, Task
 from stairwise.papers.parity_cot.config.theorem3 import ThreeSteps
 from stairwise.papers.parity_cot.config.training import Decoder, Training
-from stairwise.papers.parity_cot.task import Layout, problem_of, secret_of
+from stairwise.papers.parity_cot.task import Layout, secret_of
 from stairwise.tasks.parity import ParityTokens, coin_flips
 from stairwise.tasks.shuffle import distinct_bits, shuffled
 from stairwise.train.keys import at, role, role_key
@@ -20,6 +21,7 @@ from tests.trials import running
 
 BITS = jnp.array([0, 1, 0, 1, 0], dtype=jnp.int8)
 SEED = jnp.uint32(0)
+problem_of = eqx.filter_jit(task.problem_of)
 
 
 def test_the_worked_example_of_both_definitions():
@@ -47,14 +49,19 @@ def test_the_authors_layout_drops_the_zero_without_a_chain_and_supervises_it_wit
 @given(seed=st.integers(0, 2**32 - 1), cot=st.booleans())
 @settings(max_examples=10, deadline=None)
 def test_tokens_are_those_of_the_kernels_parity_with_the_same_secret(seed, cot):
-    task = Task(9, 4, cot=cot, order="random")
-    secret = secret_of(task, role_key(jnp.uint32(seed), "secret"), 4)
-    reference, bits = ParityTokens(9, secret, size=4), coin_flips(jax.random.key(seed), 9)
-    told = reference.sentence(bits, "chain" if cot else "answer")
-    problem = problem_of(task, jnp.uint32(seed))
+    (ours, labels), told = told_both_ways(cot, jnp.uint32(seed), jax.random.key(seed))
+    assert ours.tolist()[:-1] == told.tokens.tolist()
+    assert labels.tolist() == np.asarray(told.targets)[np.asarray(told.weights) > 0].tolist()
+
+
+@eqx.filter_jit
+def told_both_ways(cot, seed, key):
+    """Tokens and labels of one problem, and the sentence of the kernel's parity."""
+    of = Task(9, 4, cot=cot, order="random")
+    reference = ParityTokens(9, secret_of(of, role_key(seed, "secret"), 4), size=4)
+    bits, problem = coin_flips(key, 9), problem_of(of, seed)
     ours = problem.tokens(bits)
-    assert ours[:-1].tolist() == told.tokens.tolist()
-    assert problem.labels(ours).tolist() == told.targets[told.weights > 0].tolist()
+    return (ours, problem.labels(ours)), reference.sentence(bits, "chain" if cot else "answer")
 
 
 def test_padding_changes_no_secret_and_no_token():

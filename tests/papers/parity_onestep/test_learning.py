@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,9 +28,19 @@ def trial_of(config, seed=0):
 def example(method, size=8, seed=0):
     config = dataclasses.replace(SMALL, task=Task(10, size), method=method)
     trial = trial_of(config, seed)
+    return config, trial, *drawn(trial, jax.random.key(seed))
+
+
+@eqx.filter_jit
+def drawn(trial, key):
     tree = tree_of(trial)
-    W = 2 * jax.random.normal(jax.random.key(seed), (tree.tokens, tree.nodes), dtype=jnp.float32)
-    return config, trial, tree, W, learning.block(trial, None, None, None, jnp.int32(0))
+    W = 2 * jax.random.normal(key, (tree.tokens, tree.nodes), dtype=jnp.float32)
+    return tree, W, learning.block(trial, None, None, None, jnp.int32(0))
+
+
+@eqx.filter_jit
+def slopes_of(trial, W, tokens):
+    return jax.grad(lambda W: learning.loss(trial, W, tokens, None))(W)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 11])
@@ -47,8 +58,9 @@ def test_the_chain_is_that_of_the_model(method):
     model = PositionalAttention(W, tree, link_of(config), config.mask)
     inputs = tokens[: tree.slots]
     one_by_one = model.by_tokens if config.mask == "causal" else model.by_levels
-    wanted = jax.vmap(one_by_one, in_axes=1, out_axes=1)(inputs)[tree.slots :]
-    assert np.abs(learning.rolled(config, model.scores(), inputs) - wanted).max() < 1e-5
+    wanted = jax.jit(jax.vmap(one_by_one, in_axes=1, out_axes=1))(inputs)[tree.slots :]
+    found = eqx.filter_jit(learning.rolled)(config, model.scores(), inputs)
+    assert np.abs(np.asarray(found) - np.asarray(wanted)).max() < 1e-5
 
 
 @pytest.mark.parametrize("method", ["chain", "consistency"])
@@ -56,21 +68,21 @@ def test_the_chain_is_that_of_the_model(method):
 def test_the_gradient_of_own_chains_is_the_closed_form(method, threshold):
     config, _, tree, W, tokens = example(method)
     config = dataclasses.replace(config, threshold=threshold, prediction=0.0)
-    slopes = jax.grad(lambda W: learning.loss(trial_of(config), W, tokens, None))(W)
+    slopes = slopes_of(trial_of(config), W, tokens)
     model = PositionalAttention(W, tree, link_of(config), "block")
     scores = model.scores()
     gates = learning.open_levels(config, scores) if method == "consistency" else jnp.ones(tree.levels, dtype=bool)
     ones = jnp.ones(tokens.shape[1], dtype=jnp.float32)
-    sums = gradient.generated(model, gates, tree.used, tokens, ones)
+    sums = eqx.filter_jit(gradient.generated)(model, gates, tree.used, tokens, ones)
     closed = gradient.gradient(scores, sums.S, tokens.shape[1]) / tree.nodes
     assert np.abs(slopes - closed).max() < 1e-6
 
 
 def test_the_gradient_of_teacher_forcing_is_equation_6():
     config, trial, tree, W, tokens = example("forcing")
-    slopes = jax.grad(lambda W: learning.loss(trial, W, tokens, None))(W)
+    slopes = slopes_of(trial, W, tokens)
     model = PositionalAttention(W, tree, link_of(config))
-    sums = gradient.forced(model, tokens, jnp.ones(tokens.shape[1], dtype=jnp.float32))
+    sums = eqx.filter_jit(gradient.forced)(model, tokens, jnp.ones(tokens.shape[1], dtype=jnp.float32))
     assert np.abs(slopes - gradient.gradient(model.scores(), sums.S, tokens.shape[1]) / tree.nodes).max() < 1e-6
 
 
@@ -99,19 +111,21 @@ def test_blocks_make_the_step_of_the_whole_batch():
     whole = dataclasses.replace(SMALL, batch=96, steps=1)
     parts = dataclasses.replace(whole, batch=32)
     trial = trial_of(parts)
-    tokens = [learning.block(trial, None, None, None, jnp.int32(n)) for n in range(6)]
+    block = jax.jit(lambda n: learning.block(trial, None, None, None, n))
+    tokens = [block(jnp.int32(n)) for n in range(6)]
     assert np.array_equal(tokens[0], tokens[3])  # the samples are fixed
     assert not np.array_equal(tokens[0], tokens[1])
     W = jnp.zeros((11, 3), dtype=jnp.float32)
-    slopes = [jax.grad(lambda W, block=block: learning.loss(trial, W, block, None))(W) for block in tokens[:3]]
+    slopes = [slopes_of(trial, W, each) for each in tokens[:3]]
     found = Program(learning.training(structure(parts))).run([Member(0, parts)])[0]
     assert np.abs(found.arrays["descent/W"] + 0.5 * np.mean(slopes, axis=0)).max() < 1e-6
 
 
 def test_what_is_measured_is_stated_of_fresh_inputs():
     config, trial, tree, W, _ = example("chain", seed=3)
-    metrics = learning.measure(trial, Training(W, None, jnp.float32(0)), None, 0)
-    tokens = gradient.draw_block(trial.key("test"), tree, config.test_examples)
+    measure = eqx.filter_jit(learning.measure)
+    metrics = measure(trial, Training(W, None, jnp.float32(0)), None, 0)
+    tokens = eqx.filter_jit(gradient.draw_block)(trial.key("test"), tree, config.test_examples)
     scores = np.asarray(learning.scores_of(config, tree, W))
     made = learning.rolled(config, jnp.asarray(scores), tokens[: tree.slots])
     own, errors = made[-1], np.asarray(made - tokens[tree.slots :])
@@ -124,7 +138,7 @@ def test_what_is_measured_is_stated_of_fresh_inputs():
     assert int(metrics["open groups"]) == sum(np.asarray(learning.open_levels(config, jnp.asarray(scores))))
     training = learning.block(trial, None, None, None, jnp.int32(0))[:, : config.test_examples]
     assert not np.array_equal(training[:, :32], tokens[:, :32])  # other inputs than those of training
-    uniform = learning.measure(trial, Training(0 * W, None, jnp.float32(0)), None, 0)
+    uniform = measure(trial, Training(0 * W, None, jnp.float32(0)), None, 0)
     assert float(uniform["largest score"]) == pytest.approx(1 / 10)
 
 
