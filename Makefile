@@ -10,7 +10,7 @@ SEED ?= 1
 AGAIN := --reruns 1 -rR # a test that fails is tried once more and listed: those of processes, browsers and clocks depend on the machine
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes, which would all read the sources again
 
-.PHONY: reproduce reproduce-all test test-slow fuzz kills lint format bench docs clean
+.PHONY: reproduce reproduce-all test quick test-slow fuzz kills lint style types format bench docs clean
 
 reproduce: $(VENV)/.core
 	$(BIN)/stairwise reproduce --store $(STORE) --out $(REPORT)
@@ -18,7 +18,10 @@ reproduce: $(VENV)/.core
 reproduce-all: $(VENV)/.core
 	$(BIN)/stairwise reproduce --all --store $(STORE) --out $(REPORT)
 
-test: lint
+test: style
+	@$(MAKE) --no-print-directory -j 2 types quick # beside one another: the type check has one core busy
+
+quick: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(AGAIN)
 
 test-slow: $(VENV)/.dev
@@ -31,11 +34,15 @@ fuzz: $(VENV)/.dev
 kills: $(VENV)/.dev
 	$(BIN)/python -m tests.kills 100 $(SEED)
 
-lint: $(VENV)/.dev
+lint: style types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python docs/docs_site/prose.py
+
+types: $(VENV)/.dev
 	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright; else echo "pyright could not be set up: type check skipped"; fi
 
 format: $(VENV)/.dev
