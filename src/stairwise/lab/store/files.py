@@ -16,7 +16,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from io import BufferedReader, RawIOBase
@@ -116,9 +116,19 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             _write_all(file, data)
         descriptors = [*(file.fileno() for file in written), os.open(folder, os.O_RDONLY)]
         opened.callback(os.close, descriptors[-1])
-        with ThreadPoolExecutor(len(descriptors)) as threads:
-            for _ in threads.map(os.fsync, descriptors):
-                pass
+        waits = [_threads(os.getpid()).submit(os.fsync, descriptor) for descriptor in descriptors[1:]]
+        try:
+            os.fsync(descriptors[0])
+        finally:
+            wait(waits)  # before any of them is closed
+        for each in waits:
+            each.result()
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Threads of this very process: one that was forked has none of its parent's."""
+    return ThreadPoolExecutor(4, thread_name_prefix="stairwise-disk")
 
 
 def _write_all(file: RawIOBase, data: bytes) -> None:
