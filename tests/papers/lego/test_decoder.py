@@ -6,8 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from stairwise.papers.lego import decoder as lego_decoder
+from stairwise.papers.lego import evaluate as lego_evaluate
 from stairwise.papers.lego.decoder import Decoder
-from stairwise.papers.lego.evaluate import diagonals, equivariance, mean_attention
+from stairwise.papers.lego.evaluate import clause_losses, diagonals, equivariance, mean_attention
 from stairwise.papers.lego.rollout import VARIABLE, roll_out
 from stairwise.papers.lego.task import Chain, lego
 from stairwise.papers.lego.theory.chains import drawn
@@ -83,6 +85,24 @@ def test_the_decoder_at_answers_equals_a_causal_transformer_at_every_clause(opti
         model = decoder("float64", **options)
         logits = answers(model, CLAUSES)
         assert_close(logits, dense(model, np.asarray(CLAUSES), options.get("positions", "none"))[LENGTH:], 1e-12)
+
+
+@pytest.mark.parametrize("positions", ["none", "learned"])
+@pytest.mark.parametrize("present", [None, jnp.arange(2 * LENGTH + 1) != 1])
+def test_the_way_of_a_gpu_gives_the_same_loss_and_gradient(monkeypatch, positions, present):
+    """With the plain forms of its kernels; a loss by comparison is that by indexing."""
+    with jax.enable_x64(True):
+        model = jax.tree.map(lambda leaf: leaf + 0.1, decoder("float64", positions=positions))  # biases that are not 0
+
+        def loss(model):
+            read = None if present is None else present[: len(CLAUSES) - 1]
+            return jnp.sum(clause_losses(model(CLAUSES[:-1], LENGTH, present=read), CLAUSES[LENGTH + 1 :]))
+
+        wanted = jax.value_and_grad(loss)(model)
+        for module in (lego_decoder, lego_evaluate):
+            monkeypatch.setattr(module, "on_gpu", lambda dtype: True)
+        for ours, theirs in zip(jax.tree.leaves(jax.value_and_grad(loss)(model)), jax.tree.leaves(wanted), strict=True):
+            assert_close(ours, theirs, 1e-9)
 
 
 def test_the_blank_adds_nothing_to_a_clause():

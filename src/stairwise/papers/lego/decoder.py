@@ -16,10 +16,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from stairwise.nn.attention import Linear, attention_weights, normals, weighted_values
-from stairwise.nn.positions import Positions
+from stairwise.nn.attention import (
+    Linear,
+    attend_packed,
+    attention_mask,
+    attention_weights,
+    normals,
+    weighted_values,
+)
+from stairwise.nn.fused import on_gpu
+from stairwise.nn.positions import AtInput, Positions
 from stairwise.nn.relative import make_positions
-from stairwise.nn.taps import scope, tap
+from stairwise.nn.rows import norm_rows
+from stairwise.nn.taps import scope, tap, tapped
 from stairwise.nn.transformer import MLP
 from stairwise.papers.lego.task import BLANK, SLOTS
 
@@ -115,7 +124,25 @@ class Decoder(eqx.Module):
 
         `positions` defaults to 0, 1, ...; `present` marks what is no padding.
         """
+        if on_gpu(self.table.dtype) and isinstance(self.positions, AtInput) and not tapped():
+            return self._by_kernel(clauses, predicates, positions, present)
         return self.with_attention(clauses, predicates, positions=positions, present=present)[0]
+
+    def _by_kernel(
+        self,
+        clauses: Integer[Array, "clauses 5"],
+        predicates: int,
+        positions: Integer[Array, " clauses"] | None,
+        present: Bool[Array, " clauses"] | None,
+    ) -> Float[Array, "answers 5 vocabulary"]:
+        """The same through the kernel of attention: predicates look, too, and what they see is not used."""
+        counted = jnp.arange(len(clauses), dtype=jnp.int32)
+        embedded = self.embed(clauses, counted if positions is None else positions)
+        weight = jnp.concatenate([self.query.weight, self.key_value.weight], axis=1)
+        shift = jnp.concatenate([self.query.bias, self.key_value.bias]).reshape(3, self.heads, -1)
+        packed = (norm_rows(self.attention_norm, embedded) @ weight).reshape(len(clauses), *shift.shape)
+        mask = attention_mask(len(clauses), causal=True, present=present)
+        return self._read(embedded[predicates:], attend_packed(packed, mask, shift)[predicates:])
 
     def with_attention(
         self,
@@ -143,7 +170,7 @@ class Decoder(eqx.Module):
 
     def remember(self, embedded: Float[Array, "clauses width"], positions: Integer[Array, " clauses"]) -> Memory:
         """Keys and values of clauses."""
-        key_value = self.key_value(_normed(self.attention_norm, embedded))
+        key_value = self.key_value(norm_rows(self.attention_norm, embedded))
         keys, values = jnp.moveaxis(key_value.reshape(len(embedded), 2, self.heads, -1), 1, 0)
         return Memory(tap("attn.k", self.positions.rotate(keys, positions)), tap("attn.v", values))
 
@@ -155,14 +182,20 @@ class Decoder(eqx.Module):
         mask: Bool[Array, "answers clauses"],
     ) -> tuple[Float[Array, "answers 5 vocabulary"], Float[Array, "heads answers clauses"]]:
         """What follows each of some answers, given what they may look at."""
-        query = self.query(_normed(self.attention_norm, embedded)).reshape(len(embedded), self.heads, -1)
+        query = self.query(norm_rows(self.attention_norm, embedded)).reshape(len(embedded), self.heads, -1)
         query = tap("attn.q", self.positions.rotate(query, positions))
         weights = attention_weights(query, memory.keys, mask)
-        attended = tap("attn_out", self.out(weighted_values(weights, memory.values).reshape(embedded.shape)))
-        stream = tap("resid_mid", embedded + attended if self.attention_residual else attended)
-        update = tap("mlp_out", self.mlp(_normed(self.mlp_norm, stream)))
+        return self._read(embedded, weighted_values(weights, memory.values)), weights
+
+    def _read(
+        self, embedded: Float[Array, "answers width"], attended: Float[Array, "answers heads head_width"]
+    ) -> Float[Array, "answers 5 vocabulary"]:
+        """What follows each of some answers, given what they saw."""
+        mixed = tap("attn_out", self.out(attended.reshape(embedded.shape)))
+        stream = tap("resid_mid", embedded + mixed if self.attention_residual else mixed)
+        update = tap("mlp_out", self.mlp(norm_rows(self.mlp_norm, stream)))
         stream = tap("resid_post", stream + update if self.mlp_residual else update)
-        return jnp.einsum("kw,swv->ksv", _normed(self.norm, stream), self.unembedding), weights
+        return jnp.einsum("kw,swv->ksv", norm_rows(self.norm, stream), self.unembedding)
 
 
 def clause_vectors(
@@ -176,7 +209,3 @@ def clause_vectors(
     one_hot = jax.nn.one_hot(clauses, table.shape[1], dtype=table.dtype)
     told = one_hot * (clauses != BLANK)[..., None]
     return jnp.einsum("ksv,svw->kw", told, table)
-
-
-def _normed(norm: Norm, stream: Float[Array, "clauses width"]) -> Float[Array, "clauses width"]:
-    return stream if norm is None else jax.vmap(norm)(stream)

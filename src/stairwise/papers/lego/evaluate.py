@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, Key, PRNGKeyArray
 
 from stairwise.measure.accuracy import exact_match, share
+from stairwise.nn.fused import on_gpu
 from stairwise.nn.positions import random_places
 from stairwise.papers.lego.own import OwnDecoder
 from stairwise.papers.lego.rollout import VARIABLE, roll_out
@@ -117,7 +118,11 @@ def clause_losses(
 ) -> Float[Array, " answers"]:
     """-log p of each clause: the sum of its five tokens' cross-entropies."""
     log_odds = jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))
-    return -jnp.sum(jnp.take_along_axis(log_odds, clauses[..., None], axis=-1), axis=(-2, -1))
+    if not on_gpu(log_odds.dtype):
+        return -jnp.sum(jnp.take_along_axis(log_odds, clauses[..., None], axis=-1), axis=(-2, -1))
+    # the same by a comparison: the gradient of indexing is a scatter, which costs a GPU several passes over memory
+    said = jnp.arange(log_odds.shape[-1], dtype=clauses.dtype) == clauses[..., None]
+    return -jnp.sum(jnp.where(said, log_odds, 0), axis=(-2, -1))
 
 
 # --- attention --------------------------------------------------------------------------------------------------------
