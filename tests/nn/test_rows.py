@@ -11,7 +11,9 @@ import pytest
 
 from stairwise.nn import attention, fused, rows
 from stairwise.nn.fused import written_for_this_jax
+from stairwise.nn.taps import trace
 from stairwise.nn.transformer import Transformer
+from stairwise.papers.parity_cot import structured
 from stairwise.papers.parity_cot.structured import answer_logits
 from tests.helpers import assert_close
 
@@ -37,6 +39,37 @@ def test_the_norms_equal_those_of_equinox(kind, count, width):
     found = rows.norm_backward(norm, array, scale, shift, cotangent, interpret=True)
     for ours, theirs in zip(found, back(cotangent), strict=True):
         assert_close(ours, theirs, 2e-5)
+
+
+def drawn_sum(count: int, width: int):
+    """A stream, what is added to it, a scale and a shift, and cotangents of the sum and of its norm."""
+    stream, scale, shift, cotangent = drawn(count, width)
+    keys = jax.random.split(jax.random.key(4), 3)
+    product, along = (jax.random.normal(key, (count, width), dtype=jnp.float32) for key in keys[:2])
+    bias = jax.random.normal(keys[2], (width,), dtype=jnp.float32)
+    return (stream, product, bias, scale, shift), (along, cotangent)
+
+
+@pytest.mark.parametrize("kind", NORMS)
+@pytest.mark.parametrize(("count", "width"), [(5, 12), (21, 256), (3, 720)])
+def test_a_sum_and_its_norm_equal_those_of_equinox(kind, count, width):
+    norm, made = NORMS[kind]
+    given, cotangents = drawn_sum(count, width)
+    wanted, back = jax.vjp(partial(rows.add_by_equinox, made, norm.eps), *given)
+    for ours, theirs in zip(rows.added_forward(norm, *given, interpret=True), wanted, strict=True):
+        assert_close(ours, theirs, 1e-5)
+    moved, *sums = rows.added_backward(norm, wanted[0], *given[2:], *cotangents, interpret=True)
+    for ours, theirs in zip((moved, moved, *sums), back(cotangents), strict=True):
+        assert_close(ours, theirs, 2e-5)
+
+
+def test_their_gradient_is_that_of_jax_where_there_is_no_gpu():
+    norm, made = NORMS["layer"]
+    given, cotangents = drawn_sum(5, 12)
+    plain = partial(rows.add_by_equinox, made, norm.eps)
+    (wanted, back), (found, own) = jax.vjp(plain, *given), jax.vjp(partial(rows.added, norm, plain), *given)
+    for ours, theirs in zip((*found, *own(cotangents)), (*wanted, *back(cotangents)), strict=True):
+        assert_close(ours, theirs, 1e-6)
 
 
 @pytest.mark.parametrize(("count", "width"), [(5, 12), (40, 300)])
@@ -111,13 +144,65 @@ def test_a_training_on_a_gpu_goes_through_the_kernels(monkeypatch, compute):
     tokens = jax.ShapeDtypeStruct((3, 6), jnp.int32)
     lowered = jax.jit(jax.grad(loss)).trace(model, tokens).lower(lowering_platforms=("cuda",)).as_text()
     assert kernels_in(lowered) == {
-        "norm_forward_kernel": 5,
-        "norm_backward_kernel": 5,
+        "norm_forward_kernel": 2,  # the first, and the last, which nothing comes after
+        "norm_backward_kernel": 2,
+        "added_forward_kernel": 3,
+        "added_backward_kernel": 3,
         "gelu_forward_kernel": 2,
         "gelu_backward_kernel": 2,
         "forward_kernel": 2,
         "shifted_backward_kernel": 2,
     }
+
+
+def test_layers_that_leave_their_sums_to_the_next_norm_give_the_same_numbers(monkeypatch):
+    """The way of a GPU, with the plain forms of its kernels, against the way of others."""
+    sizes = {"vocab": 5, "width": 16, "layers": 3, "heads": 2, "causal": False, "positions": "learned", "max_length": 6}
+    tokens = jnp.array([0, 3, 1, 4, 2, 2], dtype=jnp.int32)
+
+    def losses(model):
+        return jnp.sum(model(tokens) ** 2) + jnp.sum(model.at(tokens, jnp.int32(2)))
+
+    with jax.enable_x64(True):
+        wide = {"compute_dtype": "float64", "parameter_dtype": "float64"}
+        model = Transformer(outputs=5, key=jax.random.key(0), **sizes, **wide)
+        model = jax.tree.map(lambda leaf: leaf + 0.1, model)  # biases that are not zero
+        wanted = jax.value_and_grad(losses)(model)
+        monkeypatch.setattr(rows, "fits", lambda stream: True)
+        found = jax.value_and_grad(losses)(model)
+        for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+            assert_close(ours, theirs, 1e-9)
+
+
+def test_so_do_those_of_the_decoder_by_tables(monkeypatch):
+    sizes = {"vocab": 2, "width": 16, "layers": 3, "heads": 2, "causal": True, "positions": "learned", "max_length": 6}
+    tokens = jnp.array([[0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 0, 1]], dtype=jnp.int8)
+
+    def loss(model):
+        return jnp.sum(answer_logits(model, tokens, 4, 2) ** 2)
+
+    with jax.enable_x64(True):
+        wide = {"compute_dtype": "float64", "parameter_dtype": "float64"}
+        model = jax.tree.map(lambda leaf: leaf + 0.1, Transformer(key=jax.random.key(0), **sizes, **wide))
+        wanted = jax.value_and_grad(loss)(model)
+        for module in (rows, structured):
+            monkeypatch.setattr(module, "fits", lambda stream: True)
+        monkeypatch.setattr(structured, "on_gpu", lambda dtype: True)
+        found = jax.value_and_grad(loss)(model)
+        for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+            assert_close(ours, theirs, 1e-8)
+
+
+def test_who_looks_at_the_stream_sees_all_that_was_added_on_a_gpu_too(monkeypatch):
+    sizes = {"vocab": 5, "width": 16, "layers": 2, "heads": 2, "causal": False, "positions": "learned", "max_length": 6}
+    model = jax.tree.map(lambda leaf: leaf + 0.1, Transformer(outputs=5, key=jax.random.key(0), **sizes))
+    tokens = jnp.array([0, 3, 1, 4, 2, 2], dtype=jnp.int32)
+    _, wanted = trace(model, tokens)
+    monkeypatch.setattr(rows, "fits", lambda stream: True)
+    _, found = trace(model, tokens)
+    assert list(found) == list(wanted)
+    for name in ("blocks.0.resid_mid", "blocks.0.resid_post", "blocks.1.resid_post"):
+        assert_close(found[name], wanted[name], 1e-5)
 
 
 def kernels_in(lowered: str) -> dict[str, int]:
@@ -138,8 +223,10 @@ def test_a_decoder_by_tables_goes_through_them_too(monkeypatch, compute):
     tokens = jax.ShapeDtypeStruct((3, 6), jnp.int8)
     lowered = jax.jit(jax.grad(loss)).trace(model, tokens).lower(lowering_platforms=("cuda",)).as_text()
     assert kernels_in(lowered) == {
-        "norm_forward_kernel": 7,
-        "norm_backward_kernel": 7,
+        "norm_forward_kernel": 2,  # of the table, and the last
+        "norm_backward_kernel": 2,
+        "added_forward_kernel": 5,
+        "added_backward_kernel": 5,
         "gelu_forward_kernel": 3,
         "gelu_backward_kernel": 3,
         "forward_kernel": 2,

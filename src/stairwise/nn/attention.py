@@ -130,6 +130,15 @@ class Linear(eqx.Module):
         return x @ self.weight.astype(x.dtype) + self.bias.astype(x.dtype)
 
 
+class Product(eqx.Module):
+    """x W alone, of a linear map whose bias is added elsewhere."""
+
+    weight: Float[Array, "inputs outputs"]
+
+    def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
+        return x @ self.weight.astype(x.dtype)
+
+
 class Cache(eqx.Module):
     """Keys and values of the positions decoded so far; entries at later positions are zeros that the mask hides."""
 

@@ -88,40 +88,41 @@ fused.defvjp(remember, differentiate)
 def forward(packed: Packed, mask: Mask, shift: Shift = None, *, interpret: bool = False) -> Attended:
     length, _, heads, head_width = packed.shape
     shape = jax.ShapeDtypeStruct((length, heads, head_width), packed.dtype)
-    given = () if shift is None else (shift,)
-    return launch(forward_kernel, shape, packed, interpret)(packed, mask.astype(jnp.int8), *given)
+    given, team = () if shift is None else (shift,), warps(length, head_width)
+    return launch(forward_kernel, shape, packed, team, interpret)(packed, mask.astype(jnp.int8), *given)
 
 
 def backward(
     packed: Packed, mask: Mask, shift: Shift, cotangent: Attended, *, interpret: bool = False
 ) -> tuple[Packed, Shift]:
     shape = jax.ShapeDtypeStruct(packed.shape, packed.dtype)
+    team = warps(packed.shape[0], packed.shape[-1], most=8)
     if shift is None:
-        call = launch(backward_kernel, shape, packed, interpret)
+        call = launch(backward_kernel, shape, packed, team, interpret)
         return call(packed, mask.astype(jnp.int8), cotangent), None
     shapes = (shape, jax.ShapeDtypeStruct(shift.shape, jnp.float32))
-    call = launch(shifted_backward_kernel, shapes, packed, interpret)
+    call = launch(shifted_backward_kernel, shapes, packed, team, interpret)
     moved, pushed = call(packed, mask.astype(jnp.int8), shift, cotangent)
     return moved, pushed.astype(shift.dtype)
 
 
-def launch(kernel: Callable, shapes: Any, packed: Packed, interpret: bool) -> Callable:
+def launch(kernel: Callable, shapes: Any, packed: Packed, team: int, interpret: bool) -> Callable:
     """One program a head; `vmap` adds the examples to the grid."""
     from jax.experimental import pallas
     from jax.experimental.pallas import triton
 
-    length, _, heads, head_width = packed.shape
-    parameters = triton.CompilerParams(num_warps=warps(length, head_width), num_stages=1)
-    return pallas.pallas_call(kernel, shapes, grid=(heads,), compiler_params=parameters, interpret=interpret)
+    parameters = triton.CompilerParams(num_warps=team, num_stages=1)
+    return pallas.pallas_call(kernel, shapes, grid=(packed.shape[2],), compiler_params=parameters, interpret=interpret)
 
 
-def warps(length: int, head_width: int) -> int:
+def warps(length: int, head_width: int, most: int = 4) -> int:
     """How many warps share one head: a small one is done sooner by one warp, which waits for no other.
 
-    >>> warps(21, 32), warps(33, 180)
-    (1, 4)
+    >>> warps(21, 32), warps(33, 180), warps(33, 180, most=8)
+    (1, 4, 8)
     """
-    return max(1, min(4, padded(length) * padded(head_width) // 1024))
+    entries = padded(length) * padded(head_width)
+    return most if entries >= 2048 * most else max(1, min(4, entries // 1024))
 
 
 def forward_kernel(packed, mask, *shift_and_attended) -> None:

@@ -20,12 +20,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from stairwise.nn import rows
-from stairwise.nn.attention import Cache, Linear, MultiHeadAttention, Scale, attention_mask, dropout, normals
+from stairwise.nn.attention import Cache, Linear, MultiHeadAttention, Product, Scale, attention_mask, dropout, normals
 from stairwise.nn.mixers import Mixer, Recurrence, make_mixer
 from stairwise.nn.parts import NORMS, SOFTMAX, Parts, check_parts
 from stairwise.nn.positions import Positions, RandomisedPositions, lookup
 from stairwise.nn.relative import make_positions
-from stairwise.nn.rows import norm_rows
+from stairwise.nn.rows import Update, add_norm_rows, norm_rows, updated
 from stairwise.nn.taps import scope, tap, tapped
 
 Norm = eqx.nn.LayerNorm | eqx.nn.RMSNorm | None
@@ -77,6 +77,31 @@ class Block(eqx.Module):
         stream = tap("resid_mid", stream + mixed if self.attention_residual else mixed)
         update = tap("mlp_out", dropout(self.mlp(norm_rows(self.mlp_norm, stream)), self.dropout, mlp_key))
         return tap("resid_post", stream + update if self.mlp_residual else update), aside
+
+    def joined(
+        self, stream: Float[Array, "length width"], update: Update | None, mix: Callable[..., Any], aside: Any
+    ) -> tuple[Float[Array, "length width"], Update, Any]:
+        """The same with fewer passes over memory: the kernel of the next norm adds what the stream is given.
+
+        `update` is what the layer before has left to be added, and the one that comes out is left to the next.
+        """
+        stream, normed = add_norm_rows(self.attention_norm, stream, update)
+        attention, bias = without_bias(self.attention, lambda attention: attention.out)
+        mixed, aside = mix(attention, normed, aside, None)
+        stream, normed = add_norm_rows(self.mlp_norm, stream, Update(mixed, bias))
+        mlp, bias = without_bias(self.mlp, lambda mlp: mlp.contract)
+        return stream, Update(mlp(normed), bias), aside
+
+    def joins(self, stream: Float[Array, "length width"], key: PRNGKeyArray | None) -> bool:
+        """Whether it may be run so: on a GPU, where nothing is dropped and nobody looks at what is in between."""
+        same = (key is None or self.dropout == 0) and self.attention_residual and self.mlp_residual
+        attends = isinstance(self.attention, MultiHeadAttention)
+        return same and attends and self.mlp_norm is not None and not tapped() and rows.fits(stream)
+
+
+def without_bias(part: Any, linear: Callable[[Any], Linear]) -> tuple[Any, Float[Array, " width"]]:
+    """A part of a layer in which a linear map adds no bias, and that bias."""
+    return eqx.tree_at(linear, part, Product(linear(part).weight)), linear(part).bias
 
 
 class Transformer(eqx.Module):
@@ -247,11 +272,15 @@ class Transformer(eqx.Module):
             own = self.positions.bias(asked, positions)
             return attention.at(aside, normed, seen, rotate=rotate, rotate_asked=turn, bias=own), None
 
-        stream = self._embed(inputs, positions)
+        stream, update = self._embed(inputs, positions), None
         for block in self.stack[:-1]:
-            stream, _ = block(stream, everywhere, None, None)
+            if block.joins(stream, None):
+                stream, update, _ = block.joined(stream, update, everywhere, None)
+            else:
+                stream, _ = block(stream, everywhere, None, None)
         last = self.stack[-1]
-        stream, _ = last(row(stream), there, norm_rows(last.attention_norm, stream), None)
+        stream, normed = add_norm_rows(last.attention_norm, stream, update)
+        stream, _ = last(row(stream), there, normed, None)
         return self._read(stream)[0]
 
     @property
@@ -336,12 +365,15 @@ class Transformer(eqx.Module):
 
     def _through_blocks(self, stream: Float[Array, "length width"], mix: Callable[..., Any], asides: Any, key: Any):
         keys = [None] * len(self.stack) if key is None else jax.random.split(key, len(self.stack))
-        results = []
+        results, update = [], None
         for layer, (block, aside, block_key) in enumerate(zip(self.stack, asides, keys, strict=True)):
             with scope(f"blocks.{layer}"):
-                stream, result = block(stream, mix, aside, block_key)
+                if block.joins(stream, block_key):
+                    stream, update, result = block.joined(stream, update, mix, aside)
+                else:
+                    stream, result = block(stream, mix, aside, block_key)
             results.append(result)
-        return stream, tuple(results)
+        return updated(stream, update), tuple(results)
 
     def _read(self, stream: Float[Array, "length width"]) -> Float[Array, "length outputs"]:
         head = self.table if self.head is None else self.head

@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from stairwise.nn.attention import MultiHeadAttention, attend, attend_packed, attention_mask
+from stairwise.nn.attention import MultiHeadAttention, Product, attend, attend_packed, attention_mask
 from stairwise.nn.fused import Shift, on_gpu
 from stairwise.nn.positions import LearnedPositions
-from stairwise.nn.rows import norm_rows
-from stairwise.nn.transformer import Block, Norm, Transformer
+from stairwise.nn.rows import Update, add_norm_rows, fits, norm_rows, updated
+from stairwise.nn.transformer import Block, Norm, Transformer, without_bias
 
 Tokens = Integer[Array, "batch length"]
+Added = Float[Array, "... width"] | Update  # to the stream; a product and its bias where a kernel adds both
 
 
 def answer_logits(model: Transformer, tokens: Tokens, first: int, rows: int) -> Float[Array, "batch rows outputs"]:
@@ -31,10 +32,10 @@ def answer_logits(model: Transformer, tokens: Tokens, first: int, rows: int) -> 
     if len(model.blocks) == 1:
         stream = one_layer(model.blocks[0], table, tokens, first, rows)
     else:
-        stream = first_layer(model.blocks[0], table, tokens)
+        stream, update = first_layer(model.blocks[0], table, tokens)
         for block in model.blocks[1:-1]:
-            stream = middle_layer(block, stream)
-        stream = last_layer(model.blocks[-1], stream, first, rows)
+            stream, update = middle_layer(block, stream, update)
+        stream = last_layer(model.blocks[-1], stream, update, first, rows)
     return read(model, stream)
 
 
@@ -76,31 +77,36 @@ def one_layer(
     one_hot = jax.nn.one_hot(tokens, 2, dtype=value.dtype)
     spread = weights.astype(value.dtype)[..., None] * one_hot[:, None, :, None, :]
     attended = jnp.einsum("brthc,tchd->brhd", spread, value)
-    return perceptron(block, select(table[asked], tokens[:, asked]) + merged(attention_of(block), attended))
+    stream, update = perceptron(block, select(table[asked], tokens[:, asked]), merged(attention_of(block), attended))
+    return added(stream, update)
 
 
 def first_layer(
     block: Block, table: Float[Array, "length 2 width"], tokens: Tokens
-) -> Float[Array, "batch length width"]:
+) -> tuple[Float[Array, "batch length width"], Added]:
     """The stream behind the first of several layers: its projections come from the table."""
     packed = select(projected(attention_of(block), norm(block.attention_norm, table)), tokens)
-    return perceptron(block, select(table, tokens) + mixed(attention_of(block), packed))
+    return perceptron(block, select(table, tokens), mixed(attention_of(block), packed))
 
 
-def middle_layer(block: Block, stream: Float[Array, "batch length width"]) -> Float[Array, "batch length width"]:
-    attention, normed = attention_of(block), norm(block.attention_norm, stream)
+def middle_layer(
+    block: Block, stream: Float[Array, "batch length width"], update: Added
+) -> tuple[Float[Array, "batch length width"], Added]:
+    stream, normed = add_norm(block.attention_norm, stream, update)
+    attention = attention_of(block)
     if not on_gpu(normed.dtype):
-        return perceptron(block, stream + mixed(attention, projected(attention, normed)))
+        return perceptron(block, stream, mixed(attention, projected(attention, normed)))
     # the kernel adds the bias, as in `MultiHeadAttention`
     packed = (normed @ attention.qkv.weight.astype(normed.dtype)).reshape(*normed.shape[:-1], 3, attention.heads, -1)
-    return perceptron(block, stream + mixed(attention, packed, attention.qkv.bias.reshape(packed.shape[2:])))
+    return perceptron(block, stream, mixed(attention, packed, attention.qkv.bias.reshape(packed.shape[2:])))
 
 
 def last_layer(
-    block: Block, stream: Float[Array, "batch length width"], first: int, rows: int
+    block: Block, stream: Float[Array, "batch length width"], update: Added, first: int, rows: int
 ) -> Float[Array, "batch rows width"]:
     """The stream behind the last layer at the supervised rows; other positions give keys and values only."""
-    normed, asked = norm(block.attention_norm, stream), slice(first, first + rows)
+    stream, normed = add_norm(block.attention_norm, stream, update)
+    asked = slice(first, first + rows)
     width = normed.shape[-1]
     weight = attention_of(block).qkv.weight.astype(normed.dtype)
     bias = attention_of(block).qkv.bias.astype(normed.dtype)
@@ -108,8 +114,8 @@ def last_layer(
     key, value = (
         heads(attention_of(block), part) for part in jnp.split(normed @ weight[:, width:] + bias[width:], 2, axis=-1)
     )
-    stream = stream[:, asked] + mixed_at(attention_of(block), query, key, value, first)
-    return perceptron(block, stream)
+    stream, update = perceptron(block, stream[:, asked], mixed_at(attention_of(block), query, key, value, first))
+    return added(stream, update)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -123,9 +129,32 @@ def read(model: Transformer, stream: Float[Array, "batch rows width"]) -> Float[
     return jnp.matmul(normed, head.astype(normed.dtype).T, preferred_element_type=wide)
 
 
-def perceptron(block: Block, stream: Float[Array, "batch rows width"]) -> Float[Array, "batch rows width"]:
-    flat = norm(block.mlp_norm, stream).reshape(-1, stream.shape[-1])
-    return stream + block.mlp(flat).reshape(stream.shape)
+def perceptron(
+    block: Block, stream: Float[Array, "batch rows width"], update: Added
+) -> tuple[Float[Array, "batch rows width"], Added]:
+    """The stream with its update, and what the perceptron adds to it."""
+    stream, normed = add_norm(block.mlp_norm, stream, update)
+    flat = normed.reshape(-1, stream.shape[-1])
+    if not fits(flat):
+        return stream, block.mlp(flat).reshape(stream.shape)
+    mlp, bias = without_bias(block.mlp, lambda mlp: mlp.contract)
+    return stream, Update(mlp(flat).reshape(stream.shape), bias)
+
+
+def add_norm(
+    layer: Norm, stream: Float[Array, "batch rows width"], update: Added
+) -> tuple[Float[Array, "batch rows width"], Float[Array, "batch rows width"]]:
+    """The stream with its update, and the norm of that."""
+    if not isinstance(update, Update):
+        stream = added(stream, update)
+        return stream, norm(layer, stream)
+    flat = stream.reshape(-1, stream.shape[-1])
+    found = add_norm_rows(layer, flat, Update(update.product.reshape(flat.shape), update.bias))
+    return found[0].reshape(stream.shape), found[1].reshape(stream.shape)
+
+
+def added(stream: Float[Array, "batch rows width"], update: Added) -> Float[Array, "batch rows width"]:
+    return updated(stream, update) if isinstance(update, Update) else stream + update
 
 
 def norm(layer: Norm, stream: Float[Array, "*places width"]) -> Float[Array, "*places width"]:
@@ -152,7 +181,7 @@ def select(table: Float[Array, "length 2 *rest"], tokens: Tokens) -> Float[Array
 
 def mixed(
     attention: MultiHeadAttention, packed: Float[Array, "batch length 3 heads each"], shift: Shift = None
-) -> Float[Array, "batch length width"]:
+) -> Added:
     """Causal attention of all positions, and its output projection; `shift` is still to be added to `packed`."""
     mask = attention_mask(packed.shape[1], causal=True)
     return merged(attention, jax.vmap(lambda one: attend_packed(one, mask, shift))(packed))
@@ -164,14 +193,16 @@ def mixed_at(
     key: Float[Array, "batch length heads each"],
     value: Float[Array, "batch length heads each"],
     first: int,
-) -> Float[Array, "batch queries width"]:
+) -> Added:
     """The same of the positions first, first+1, ... to all before them."""
     place = jnp.arange(first, first + query.shape[1], dtype=jnp.int32)
     mask = jnp.arange(key.shape[1], dtype=jnp.int32) <= place[:, None]
     return merged(attention, jax.vmap(lambda q, k, v: attend(q, k, v, mask))(query, key, value))
 
 
-def merged(
-    attention: MultiHeadAttention, attended: Float[Array, "batch queries heads each"]
-) -> Float[Array, "batch queries width"]:
-    return attention.out(attended.reshape(*attended.shape[:2], -1))
+def merged(attention: MultiHeadAttention, attended: Float[Array, "batch queries heads each"]) -> Added:
+    """The output projection, whose bias is left to the next norm where a kernel adds it."""
+    vectors = attended.reshape(*attended.shape[:2], -1)
+    if not fits(vectors.reshape(-1, vectors.shape[-1])):
+        return attention.out(vectors)
+    return Update(Product(attention.out.weight)(vectors), attention.out.bias)
