@@ -9,6 +9,8 @@ from stairwise.lab.contract.plots import COLUMN, DASHES, all_seeds, colour, coun
 from stairwise.measure.complexity import kaplan_meier, log_rank
 from stairwise.papers.composition.figures.after_steps import LEARNT, arms_of, hits, hops, size, takeoffs
 
+ABOVE = 0.05  # accuracy beyond 1/N that is called above chance
+
 
 def describe(config: Any) -> str:
     return f"{size(config)}; {config.model.layers} layers of width {config.model.width}, batch {config.batch}"
@@ -122,10 +124,20 @@ def pools(records: Sequence[Any]):
     seeds = len({record.seed for record in records})
     learnt = {arm: hits(arms[arm], hardest).reached for arm in ordered}
     best, most = max(ordered, key=lambda arm: learnt[arm]), ordered[-1]
-    found = [f"{learnt[arm]} of {len(arms[arm])} runs from {told(arm)}" for arm in dict.fromkeys((best, most))]
+    found = [f"in {learnt[arm]} of {len(arms[arm])} runs from {told(arm)}" for arm in dict.fromkeys((best, most))]
+    title = f"{hops(hardest)} are learnt {', '.join(found)}"
+    if not any(learnt.values()):
+        left = [
+            sum(r.final(f"accuracy {hardest}") > 1 / config.task.alphabet + ABOVE for r in runs)
+            for runs in arms.values()
+        ]
+        counts = [
+            f"{above} of {len(runs)} with {told(arm)}" for above, (arm, runs) in zip(left, arms.items(), strict=True)
+        ]
+        title = f"No run learns {hops(hardest)} to the end; above chance are\n{'; '.join(counts)}"
     titled(
         figure,
-        f"{hops(hardest)} are learnt in {', in '.join(found)}",
+        title,
         f"{describe(config)}; {seeds} seed{'s' if seeds != 1 else ''}, each a line and a dot; dotted: chance",
     )
     return figure
