@@ -292,10 +292,10 @@ def _survivor(claim: Claim, mutant: Mutant, margin: float, note: str, work: Fork
 
     It is equivalent where the claim says why this function may give other values. A comparison is judged by its values,
     so one that becomes false is always noticed. What can be missed is a function that changes by more than the printed
-    margin, while no comparison moves at all. Where one has moved, the function gives other values for certain.
+    margin, while no comparison moves at all; of an inequality that has moved nothing more is asked.
     """
     compared = ("survived", "", 1.0)
-    if note in (UNMOVED, TOGETHER):
+    if claim.strength != "inequality" or note in (UNMOVED, TOGETHER):
         compared = work.alone(lambda: _compared(claim, mutant), LONGEST)
     outcome, why, factor = compared or ("invalid", "could not be compared: took too long, or ended its process", 1.0)
     if outcome != "survived":
@@ -347,14 +347,18 @@ def _numbers(leaf: Any) -> Any:
 def _factor(left: Sequence[Any], right: Sequence[Any]) -> float:
     """The largest factor by which two results differ, array by array: 1 where they are the same.
 
-    >>> _factor([2.0, [1.0, 3.0]], [4.0, [1.0, 3.0]])
-    2.0
+    What is true or false stays so, whatever factor it is multiplied by.
+
+    >>> _factor([2.0, [1.0, 3.0]], [4.0, [1.0, 3.0]]), _factor([[True, False]], [[2, 0]])
+    (2.0, 1.0)
     """
     import numpy as np
 
     found = 1.0 if len(left) == len(right) else math.inf
     for x, y in zip(left, right, strict=False):
         try:
+            if np.asarray(x).dtype == bool:
+                y = np.asarray(y).astype(bool)
             x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError):
             found = found if x is y else math.inf

@@ -76,8 +76,9 @@ def _filled(cell: Any) -> bool:
 
 @cache
 def _text(function: Any) -> str:
-    """The source without comments; of one that has none (a field's default, say) its bytecode."""
+    """The source without comments; of one that has none (a class's constructor, say) the names in it, which are the
+    same in every version of Python."""
     try:
         return ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
     except (OSError, TypeError, SyntaxError):
-        return function.__code__.co_code.hex()
+        return repr((function.__code__.co_varnames, function.__code__.co_names))

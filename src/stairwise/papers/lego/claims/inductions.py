@@ -95,8 +95,8 @@ LEDGER.family(
 # --- induction hypotheses ---------------------------------------------------------------------------------------------
 
 
-def tracked(config: AttentionRun, stage: str) -> tuple[np.ndarray, inductions.Facts]:
-    """The times of a stage, and whether each part holds at them."""
+def tracked(config: AttentionRun, stage: str) -> tuple[np.ndarray, inductions.Parts]:
+    """The times of a stage, and by how much each part holds at them."""
     times, scores = stage_of(config, stage), path_of(config).scores
     facts = inductions.HYPOTHESES[stage](scores, config.vocabulary, config.network.clip_factor)
     return times, {part: fact[times] for part, fact in facts.items()}
@@ -109,6 +109,7 @@ def holds_until(config: AttentionRun, seed: int, *, stage: str, without: str = "
     yield at_least("steps of the stage", len(times), 5)
     for part, fact in facts.items():
         yield at_least(f"{part}: share of the stage until it fails", inductions.until(fact) / len(times), 1.0)
+        yield at_least(f"{part}: by how much, at least", float(fact.min()), 0.0)
     for part, fact in facts.items():
         yield row(
             {

@@ -1,4 +1,6 @@
-"""The induction hypotheses of Appendices D, E and F, part by part, as facts of every time of a descent.
+"""The induction hypotheses of Appendices D, E and F, part by part: by how much each holds at every time of a descent.
+
+A part is a difference that is positive where it holds.
 
 Constants that the paper leaves open: O(x) is read as at most 2x, a small constant as 0.05, Omega(1/log d) as a quarter.
 `scores` are (times, 4); `first` and `second` the attention of steps 1 and 2, (times, 4).
@@ -8,7 +10,7 @@ import numpy as np
 
 from stairwise.papers.lego.theory import lengths
 
-Facts = dict[str, np.ndarray]
+Parts = dict[str, np.ndarray]
 SLACK = 1e-12
 
 
@@ -36,68 +38,69 @@ def stages(scores: np.ndarray, vocabulary: int, clip_factor: float, both_steps: 
 
 
 def increases(values: np.ndarray) -> np.ndarray:
-    """Whether it has increased since the time before."""
-    return np.append(True, np.diff(values) > 0)
+    """By how much it has increased since the time before; at the first time, until the next."""
+    steps = np.diff(values)
+    return np.append(steps[:1], steps) if len(steps) else np.ones(len(values))
 
 
 def small_elsewhere(scores: np.ndarray, vocabulary: int) -> np.ndarray:
     """|b|, |e| <= O(1/d) of the larger diagonal."""
-    return np.abs(scores[:, [1, 3]]).max(axis=1) <= 2 * scores[:, [0, 2]].max(axis=1) / vocabulary + SLACK
+    return 2 * scores[:, [0, 2]].max(axis=1) / vocabulary + SLACK - np.abs(scores[:, [1, 3]]).max(axis=1)
 
 
-def d1(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Facts:
+def d1(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Parts:
     """Stage 2.1."""
     a, _, c, _ = scores.T
     return {
         "(a) a increases": increases(a),
-        "(b) |c| = O(a) and 0 <= a - c": (np.abs(c) <= 2 * a + SLACK) & (a - c >= -SLACK),
+        "(b) |c| = O(a) and 0 <= a - c": np.minimum(2 * a - np.abs(c), a - c) + SLACK,
         "(c) other entries are O(a/d)": small_elsewhere(scores, vocabulary),
     }
 
 
-def d2(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Facts:
+def d2(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Parts:
     """Stage 2.2."""
     a, _, c, _ = scores.T
     return {
-        "(a) a and c increase": increases(a) & increases(c),
-        "(b) a - c >= 1/(4 log d)": a - c >= 0.25 / np.log(vocabulary),
+        "(a) a and c increase": np.minimum(increases(a), increases(c)),
+        "(b) a - c >= 1/(4 log d)": a - c - 0.25 / np.log(vocabulary),
         "(c) other entries are O(a/d)": small_elsewhere(scores, vocabulary),
     }
 
 
-def d3(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Facts:
+def d3(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Parts:
     """Stage 2.3."""
     a, _, c, _ = scores.T
     gaps = [lengths.gap(scores, 2, step) for step in (1, 2)]
     return {
-        "(a) a and c increase": increases(a) & increases(c),
-        "(b) the gap is not negative": np.min(gaps, axis=0) >= 0,
-        "(c) the predicate has at most 0.55": lengths.masses(scores, 2, 2)[:, 0] <= 0.55,
+        "(a) a and c increase": np.minimum(increases(a), increases(c)),
+        "(b) the gap is not negative": np.min(gaps, axis=0) + SLACK,
+        "(c) the predicate has at most 0.55": 0.55 - lengths.masses(scores, 2, 2)[:, 0],
         "(d) other entries are O(a/d)": small_elsewhere(scores, vocabulary),
     }
 
 
-def e1(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Facts:
+def e1(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Parts:
     """Stage 1.2.1."""
     near, far, own, _ = lengths.masses(scores, 2, 2).T
     size = np.log(vocabulary)
     return {
         "(a) a + c increases": increases(scores[:, [0, 2]].sum(axis=1)),
         "(b) other entries are O(1/d)": small_elsewhere(scores, vocabulary),
-        "(c) near - far >= -O(log log d/log d)": near - far >= -2 * np.log(size) / size,
-        "(d) near - own <= c1": near - own <= lengths.window_constant(clip_factor),
+        "(c) near - far >= -O(log log d/log d)": near - far + 2 * np.log(size) / size,
+        "(d) near - own <= c1": lengths.window_constant(clip_factor) - (near - own),
     }
 
 
-def e2(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Facts:
+def e2(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Parts:
     """Stage 1.2.2; in (d) own - near <= min(far - c2, 0)."""
     near, far, own, _ = lengths.masses(scores, 2, 2).T
     return {
         "(a) a + c increases": increases(scores[:, [0, 2]].sum(axis=1)),
         "(b) other entries are O(1/d)": small_elsewhere(scores, vocabulary),
-        "(c) near - own <= c1": near - own <= lengths.window_constant(clip_factor),
-        "(d) own - near <= far - c2": own - near <= far - answer_lead(clip_factor),
-        "(d) own <= near": own <= near + SLACK,
+        "(c) near - own <= c1": lengths.window_constant(clip_factor) - (near - own),
+        "(d) own - near <= far - c2": far - answer_lead(clip_factor) - (own - near),
+        "(d) own <= near": near - own + SLACK,
     }
 
 
@@ -109,6 +112,6 @@ def answer_lead(clip_factor: float) -> float:
 HYPOTHESES = {"2.1": d1, "2.2": d2, "2.3": d3, "1.2.1": e1, "1.2.2": e2}
 
 
-def until(fact: np.ndarray) -> int:
+def until(part: np.ndarray) -> int:
     """For how many of the times it holds without a break."""
-    return len(fact) if fact.all() else int(np.argmin(fact))
+    return len(part) if (part > 0).all() else int(np.argmin(part > 0))

@@ -77,6 +77,7 @@ def variances(config: HiddenParities, seed: int):
     says=r"for $\frac{1}{2}\mathbb{E}(h-f)^2$ the variance of the gradient over $|H|$ orthonormal targets is at most"
     r" $\mathbb{E}\|\nabla f\|^2/|H|$; $\sum_p \theta_p p$ has $1 - 1/|P|$ of it",
     of=(bounds.orthogonal_variance, spectrum.variance, spectrum.coefficients),
+    free={"coefficients": "all of them with the other sign: their variance is the same"},
     hypotheses=ON_THE_CUBE | SEVERAL,
     cases=(HiddenParities(Task(8, 4)), HiddenParities(Task(10, 5)), HiddenParities(Task(10, 3), scale=3.0)),
     search={"scale": (0.1, 10.0, "log")},
