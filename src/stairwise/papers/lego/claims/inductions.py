@@ -110,6 +110,7 @@ def holds_until(config: AttentionRun, seed: int, *, stage: str, without: str = "
     for part, fact in facts.items():
         yield at_least(f"{part}: share of the stage until it fails", inductions.until(fact) / len(times), 1.0)
         yield at_least(f"{part}: by how much, at least", float(fact.min()), 0.0)
+        yield at_least(f"{part}: by how much at the end", float(fact[-1]), 0.0)
     for part, fact in facts.items():
         yield row(
             {
@@ -180,7 +181,7 @@ LEDGER.family(
     statement="Induction E.2",
     says=r"part (d) also says that answer 1 never has more attention than predicate 2, which Lemma E.34 does not show:"
     r" true to the end of the stage with $C_B = 6.5$ and 28 values, and for 0.70 of it with $C_B = 8$ and 40 values",
-    of=(inductions.e2,),
+    of=(inductions.not_ahead,),
     hypotheses=both(SYMMETRY, many_values),
     cases=MANY_VALUES,
 )
