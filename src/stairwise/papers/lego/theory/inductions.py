@@ -110,7 +110,7 @@ def not_ahead(scores: np.ndarray) -> np.ndarray:
     return near - own + SLACK
 
 
-def e2_as_printed(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Parts:
+def _e2_as_printed(scores: np.ndarray, vocabulary: int, clip_factor: float) -> Parts:
     """Stage 1.2.2; in (d) own - near <= min(far - c2, 0)."""
     return e2(scores, vocabulary, clip_factor) | {"(d) own <= near": not_ahead(scores)}
 
@@ -120,7 +120,7 @@ def answer_lead(clip_factor: float) -> float:
     return 1 / (4.02 * clip_factor)
 
 
-HYPOTHESES = {"2.1": d1, "2.2": d2, "2.3": d3, "1.2.1": e1, "1.2.2": e2_as_printed}
+HYPOTHESES = {"2.1": d1, "2.2": d2, "2.3": d3, "1.2.1": e1, "1.2.2": _e2_as_printed}
 
 
 def until(part: np.ndarray) -> int:
