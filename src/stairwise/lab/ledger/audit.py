@@ -411,7 +411,7 @@ def _key(claim: Claim, mutant: Mutant) -> str:
 def _save(cache: Path | None, known: Mapping[str, tuple[str, str]]) -> None:
     if cache is not None:
         cache.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(cache, seal({"outcomes": _read(cache) | known}))  # another audit may have written meanwhile
+        replace_file(cache, seal({"outcomes": {**_read(cache), **known}}))  # another audit may have written meanwhile
 
 
 def _read(cache: Path | None) -> dict[str, tuple[str, str]]:
