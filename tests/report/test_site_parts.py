@@ -456,7 +456,15 @@ def test_what_is_published_stands_beside_ones_own_and_is_drawn_where_there_is_no
     alone = Shown(experiment, [found])
     assert (alone.drawn, alone.own) == (found, set())
     assert build._published(experiment, [found]) == []  # one's own trials are not shown twice
-    assert build._published(registry.experiment("composition/any-blocks"), []) == []
+    with monkeypatch.context() as nothing:
+        nothing.setattr(build.published, "files", lambda name: [])
+        assert build._published(experiment, []) == []
+    twice = registry.experiment("parity_onestep/staircase")  # of the two presets the one that is judged
+    sets = build._published(twice, [])
+    assert {each.preset for each in sets} == {"gpu", "paper"}
+    drawn = Shown(twice, sets).drawn
+    assert drawn is not None
+    assert drawn.preset == "gpu"
 
 
 def test_a_claim_shows_which_hypotheses_its_sizes_meet_and_the_flags_to_change_them():
