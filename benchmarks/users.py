@@ -298,7 +298,7 @@ def lego_contest(settings: Settings) -> Contest:
 def row(make: Callable[[Settings], Contest], settings: Settings) -> Row:
     """Seconds of all seeds on every side; each side is said as soon as it is there."""
     contest, gpu = make(settings), settings.device == "gpu"
-    seeds, limit = (2, 5.0) if settings.tiny else (SEEDS, 5.0 if gpu else 60.0)
+    seeds, limit = (2, 5.0) if settings.tiny else (SEEDS, 20.0 if gpu else 60.0)
     made = Row("users", f"{contest.work}: {seeds} seeds until solved", unit="seed", mirror="GPT-2 of transformers")
     sides: dict[str, Callable[[], Side]] = {
         "ours": lambda: ours(contest, settings, seeds, seeds if gpu else 1),

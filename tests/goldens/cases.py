@@ -68,6 +68,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "composition/mixture": DESCENT,
     "composition/encoder": ENCODER,
     "composition/waiting": ENCODER,
+    "composition/letters": ENCODER,
     "composition/threshold": {"task.blocks": 2, "task.alphabet": 3, "block": 16, "looks": (0.5, 1.0)}
     | {"test_examples": 4},
     "composition/repetition": ENCODER,

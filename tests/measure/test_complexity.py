@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from stairwise.measure.complexity import Hits, earliest, kaplan_meier, log_rank, summarise
+from stairwise.measure.complexity import Hits, earliest, kaplan_meier, log_rank, stratified_log_rank, summarise
 from tests.helpers import assert_close
 
 HIT, BUDGET = False, True
@@ -102,6 +102,22 @@ def test_arms_without_any_hit_cannot_be_told_apart():
     assert kaplan_meier(failed).median() == (math.inf, math.inf, math.inf)
     assert log_rank(Hits.of([(1, HIT)]), Hits.of([(1, HIT)])) == 1.0
     assert log_rank(Hits.of([(10, HIT)] * 6), Hits.of([(100, BUDGET)] * 6)) < 0.01
+
+
+def test_the_stratified_log_rank_test_of_one_pair_is_the_plain_one():
+    assert stratified_log_rank([(TREATED, PLACEBO)]) == pytest.approx(log_rank(TREATED, PLACEBO), rel=1e-9)
+    assert stratified_log_rank([(PLACEBO, TREATED)]) == pytest.approx(log_rank(TREATED, PLACEBO), rel=1e-9)
+
+
+def test_strata_add_up_and_are_not_mixed():
+    one = (Hits.of([(5, HIT), (9, BUDGET), (9, BUDGET)]), Hits.of([(9, BUDGET)] * 3))
+    other = (Hits.of([(700, HIT), (900, BUDGET), (900, BUDGET)]), Hits.of([(900, BUDGET)] * 3))
+    # in each pair: one hit of the first arm where a half was due, variance 1/4; so 2 (1/2) squared over 2 (1/4)
+    assert stratified_log_rank([one, other]) == pytest.approx(float(stats.chi2.sf(2.0, df=1)))
+    assert stratified_log_rank([one, one[::-1]]) == pytest.approx(1.0)
+    nothing = (Hits.of([(9, BUDGET)]), Hits.of([(9, BUDGET)]))
+    assert stratified_log_rank([nothing]) == stratified_log_rank([]) == 1.0
+    assert stratified_log_rank([one, nothing]) == pytest.approx(stratified_log_rank([one]))
 
 
 def test_log_rank_rejects_as_often_as_it_should_when_arms_are_equal():

@@ -116,6 +116,25 @@ def log_rank(a: Hits, b: Hits) -> float:
     return 1.0 if np.isnan(p) else p
 
 
+def stratified_log_rank(strata: Sequence[tuple[Hits, Hits]]) -> float:
+    """The same of pairs of arms: runs are compared within their own pair only (Mantel).
+
+    At every time of a hit, with d hits among n runs still at risk of which m are of the first arm, that arm should have
+    d m / n of them, with variance d (m/n) (1 - m/n) (n - d) / (n - 1). Both are summed over times and over pairs.
+    """
+    from scipy.stats import chi2
+
+    excess = variance = 0.0
+    for a, b in strata:
+        for time in np.unique(np.concatenate([arm.times[~arm.censored] for arm in (a, b)])):
+            risk = [np.count_nonzero(arm.times >= time) for arm in (a, b)]
+            hit = [np.count_nonzero((arm.times == time) & ~arm.censored) for arm in (a, b)]
+            n, d, share = sum(risk), sum(hit), risk[0] / sum(risk)
+            excess += hit[0] - d * share
+            variance += d * share * (1 - share) * (n - d) / max(n - 1, 1)
+    return float(chi2.sf(excess**2 / variance, df=1)) if variance else 1.0
+
+
 @dataclass(frozen=True)
 class Summary:
     """What may be said of a set of runs without pretending that a budget is a hit."""

@@ -22,18 +22,8 @@ def mix(records: Sequence[Any]):
     hardest = max(hop for record in records for hop in record.config.hops)
     figure, (left, middle, right) = subplots(1, 3, figsize=(2.2 * COLUMN, 2.9))
     for number, (runs, name) in enumerate(((mixed_runs, "mixture"), (alone, f"{hops(hardest)} only"))):
-        label: str | None = name
-        for record in runs:  # a run learns a hop or does not: quartiles between the two would show what no run does
-            style = {"color": colour(number), "linestyle": DASHES[number], "linewidth": 0.8, "alpha": 0.8}
-            left.plot(*record.series(f"accuracy {hardest}"), label=label, **style)
-            label = None
-        if runs:
-            reached = hits(runs, hardest)
-            end = max(float(record.series(f"accuracy {hardest}")[0][-1]) for record in runs)
-            steps, share, low, high = success_steps(kaplan_meier(reached), end)
-            middle.fill_between(steps, low, high, step="post", color=colour(number), alpha=0.15, linewidth=0)
-            said = f"{name}: {reached.reached} of {len(runs)}"
-            middle.step(steps, share, where="post", color=colour(number), linestyle=DASHES[number], label=said)
+        run_by_run(left, runs, hardest, number, name)
+        survival(middle, runs, hardest, number, name)
     for place, hop in enumerate(hop for record in mixed_runs[:1] for hop in record.config.hops):
         runs = [record.series(f"accuracy {hop}") for record in mixed_runs]
         all_seeds(right, runs, hops(hop), colour(place + 2), DASHES[place])
@@ -52,6 +42,58 @@ def mix(records: Sequence[Any]):
         figure,
         finding(mixed_runs, alone, hardest),
         f"{describe(config)}; {len(alone or mixed_runs)} seeds; dotted: chance",
+    )
+    return figure
+
+
+def run_by_run(axes: Any, runs: Sequence[Any], hop: int, number: int, name: str) -> None:
+    """A line for each run: it learns a hop or does not, and quartiles between the two would show what no run does."""
+    label: str | None = name
+    for record in runs:
+        style = {"color": colour(number), "linestyle": DASHES[number], "linewidth": 0.8, "alpha": 0.8}
+        axes.plot(*record.series(f"accuracy {hop}"), label=label, **style)
+        label = None
+
+
+def survival(axes: Any, runs: Sequence[Any], hop: int, number: int, name: str) -> None:
+    """The share of runs that have learnt a hop, with its limits."""
+    if not runs:
+        return
+    reached = hits(runs, hop)
+    end = max(float(record.series(f"accuracy {hop}")[0][-1]) for record in runs)
+    steps, share, low, high = success_steps(kaplan_meier(reached), end)
+    axes.fill_between(steps, low, high, step="post", color=colour(number), alpha=0.15, linewidth=0)
+    said = f"{name}: {reached.reached} of {len(runs)}"
+    axes.step(steps, share, where="post", color=colour(number), linestyle=DASHES[number], label=said)
+
+
+def letters(records: Sequence[Any]):
+    """Figure 3 right at several N: accuracy at the hardest hop run by run at each, and when it is learnt."""
+    sizes = grouped(records, lambda record: record.config.task.alphabet)
+    hardest = max(hop for record in records for hop in record.config.hops)
+    figure, panels = subplots(1, len(sizes) + 1, figsize=(0.75 * COLUMN * (len(sizes) + 1), 2.9))
+    *each, last = panels
+    found = []
+    for place, (axes, N) in enumerate(zip(each, sorted(sizes), strict=True)):
+        mixed, alone = arms_of(sizes[N])
+        for number, (runs, name) in enumerate(((mixed, "mixture"), (alone, f"{hops(hardest)} only"))):
+            run_by_run(axes, runs, hardest, number, name)
+            survival(last, runs, hardest, 2 * place + number, f"N={N}, {name}")
+        axes.axhline(1 / N, color="grey", linestyle=":", linewidth=0.8)
+        axes.set(xlabel="step", ylabel="held-out accuracy", ylim=(0, 1.03), title=f"{hops(hardest)}, N={N}, run by run")
+        counts = [f"{hits(runs, hardest).reached} of {len(runs)}" if runs else "none" for runs in (mixed, alone)]
+        found.append(f"in {counts[0]} runs on the mixture at N={N} and in {counts[1]} on {hops(hardest)} alone")
+    last.set(xlabel="step", ylabel=f"share of runs at {LEARNT:g} or above", ylim=(-0.02, 1.03))
+    last.set_title(f"runs that have learnt {hops(hardest)}")
+    for axes in panels:
+        count_axis(axes)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=6)
+    seeds, config = len({record.seed for record in records}), records[0].config
+    titled(
+        figure,
+        f"{hops(hardest)} are learnt " + ",\n".join(found),
+        f"k={config.task.blocks}; {config.model.layers} layers of width {config.model.width}, batch {config.batch};"
+        f" {seeds} seed{'s' if seeds != 1 else ''}; dotted: chance",
     )
     return figure
 
