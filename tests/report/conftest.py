@@ -6,6 +6,7 @@ import pytest
 
 from stairwise.lab.contract.verdict import Verdict
 from stairwise.lab.store.store import Store
+from stairwise.report.site import shared
 from tests.report import tiny
 from tests.report.site import built
 
@@ -13,6 +14,12 @@ from tests.report.site import built
 @pytest.fixture(autouse=True)
 def _only_tiny(monkeypatch):
     tiny.alone(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _shares_with_no_other_test(monkeypatch, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shared")
+    monkeypatch.setattr(shared, "default_folder", lambda: folder)
 
 
 @pytest.fixture(scope="session")

@@ -68,6 +68,7 @@ class Segment:
         self.head = json.loads(head)
         self.lines: dict[str, str] = dict(line.split("\t", 1) for line in lines)
         self.configs: dict[str, tuple[dict[str, Any], Any]] = {}
+        self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def row(self, line: str) -> dict[str, Any]:
         row = json.loads(line, object_hook=restored if "$float" in line else None)
@@ -83,7 +84,9 @@ class Segment:
         row["run"] = shared(row["run"])
         fields = {name: row[name] for name in ("version", "seed", "needs", "digest", "run")}
         fields |= {name: sys.intern(row[name]) for name in ("experiment", "arm")}
-        return StoredTrial.entered(path, *self.configs[text], **fields)
+        names = tuple(row["final"])
+        last = self.names.setdefault(names, names), tuple(row["final"].values())
+        return StoredTrial.entered(path, *self.configs[text], last=last, **fields)
 
     def measured(self) -> int:
         """How many measurements there are."""

@@ -128,6 +128,7 @@ class StoredTrial:
     digest: str
     status: str
     run: dict[str, Any]
+    last: tuple[tuple[str, ...], tuple[float, ...]] | None = None  # metrics and last values, where an index has them
 
     def __repr__(self) -> str:
         arm = f" arm {self.arm!r}" if self.arm else ""
@@ -224,8 +225,8 @@ class StoredTrial:
         return series
 
     def finals(self) -> dict[str, float]:
-        """The last value of every metric, in the order in which they first appear."""
-        return self._columns.finals()
+        """The last value of every metric, in the order in which they first appear; from the index, where it is."""
+        return self._columns.finals() if self.last is None else dict(zip(*self.last, strict=True))
 
     def final(self, name: str, stage: str | None = None) -> float:
         """The last value of a metric."""

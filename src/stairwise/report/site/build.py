@@ -1,6 +1,7 @@
 """From the store to the site: figures, data, microscopes and source pages by steps that remember, then all pages."""
 
 import dataclasses
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from stairwise.report.site import code, data, questions, scopes, shelf, unchange
 from stairwise.report.site.contents import Shown, code_digest, site_code, write_pages
 from stairwise.report.site.folder import FIRST, Folder, slug
 from stairwise.report.site.pages import Pages, assets
-from stairwise.report.site.sets import TrialSet, sets_of
+from stairwise.report.site.sets import TrialSet, fingerprint, sets_of
+from stairwise.report.site.shared import Shared
 from stairwise.stories import build as stories
 
 REMEDY = "stairwise run --fresh runs them again"
@@ -44,14 +46,16 @@ def build(
     the store's trials their verdicts; it is called while figures are drawn, and not at all where nothing has changed.
     """
     folder, progress = Folder(out), progress or Silent()
-    inputs = unchanged.made_from(store, docs)
+    taken = store.snapshot()  # what is compared with the last build is what is shown
+    inputs = unchanged.made_from(taken, docs)
     made = folder.whole(inputs)
     if made is not None:
         old, trials = made
         stale.warn(old, trials, REMEDY)
         return out / FIRST
-    held = shelf.read(store)
-    shown = {each.name: _shown(held, each) for paper in held.papers for each in paper.experiments}
+    held = shelf.read(taken)
+    del taken  # with the text of its index
+    shown = {each.name: _shown(held, each, folder.shared) for paper in held.papers for each in paper.experiments}
     figures = [
         step for each in shown.values() if each.drawn is not None for step in _figure_steps(folder, each, each.drawn)
     ]
@@ -108,29 +112,47 @@ def _stories(folder: Folder, papers: Sequence[str]) -> list[str]:
             "stories",
             [code_digest(module) for module in made_of],
             lambda: ({f"stories/{name}": content for name, content in stories.files().items()}, {}),
+            alike=True,
         )
     return told
 
 
-def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
+def _shown(held: shelf.Shelf, experiment: Experiment, shared: Shared | None = None) -> Shown:
     try:
         own = [
             each.as_published() if each.from_record else each
             for each in sets_of(experiment, held.of(experiment), held.runs)
         ]
-        return Shown(experiment, [*own, *_published(experiment, own)])
+        return Shown(experiment, [*own, *_published(experiment, own, shared)])
     except Exception as error:  # a plug-in's presets or needs may fail in any way
         return Shown(experiment, [], message(error))
 
 
-def _published(experiment: Experiment, own: Sequence[TrialSet]) -> list[TrialSet]:
+def _published(experiment: Experiment, own: Sequence[TrialSet], shared: Shared | None = None) -> list[TrialSet]:
     """What is published of an experiment, as sets of their own beside one's own trials."""
     files, there = published.files(experiment.name), {record.digest for each in own for record in each.records}
-    if there.issuperset(trial["digest"] for path in files for trial in archive.about(path).trials):
-        return []  # nothing is published, or it is the record that is shown
-    held = shelf.read(published.store(files))
-    found = sets_of(experiment, held.of(experiment), held.runs)
-    return [each.as_published() for each in found if not there.issuperset(record.digest for record in each.records)]
+    if not files:
+        return []
+    if there and there.issuperset(trial["digest"] for path in files for trial in archive.about(path).trials):
+        return []  # it is the record that is shown
+    found = _sets_of_the_record(experiment, published.store(files), shared or Shared())
+    return [each for each in found if not there.issuperset(record.digest for record in each.records)]
+
+
+def _sets_of_the_record(experiment: Experiment, store: Store, shared: Shared) -> list[TrialSet]:
+    """The published sets of an experiment. They are kept, since to sort thousands of trials takes longest of all that
+    a report does when nothing has to be drawn.
+    """
+    step = f"sets {experiment.name}", str(store.root)  # which is named by the digest of the published files
+    made = shared.take(*step)
+    if made is not None:
+        return pickle.loads(made[0]["sets"])
+    held = shelf.read(store)
+    found = [each.as_published() for each in sets_of(experiment, held.of(experiment), held.runs)]
+    for each in found:
+        each.prints  # noqa: B018 (kept with it)
+    shared.keep(*step, {"sets": pickle.dumps(found)}, None)
+    return found
 
 
 # --- steps that remember ----------------------------------------------------------------------------------------------
@@ -154,10 +176,10 @@ class FigureStep:
 
 
 def _figure_steps(folder: Folder, shown: Shown, drawn: TrialSet) -> Iterator[FigureStep]:
-    prints = [shelf.fingerprint(record) for record in drawn.records]
     for figure in shown.experiment.figures:
-        inputs = [_code(shown.experiment), figure.id, code.name_of(figure.draw), prints]
-        yield FigureStep(shown, drawn, figure, inputs, folder.remembers(_step(figure), inputs))
+        inputs = [_code(shown.experiment), figure.id, code.name_of(figure.draw), drawn.prints]
+        remembered = folder.remembers(_step(figure), inputs, alike=drawn.published)
+        yield FigureStep(shown, drawn, figure, inputs, remembered)
 
 
 def _figures(folder: Folder, steps: Sequence[FigureStep], drawn: Drawn, progress: Silent) -> None:
@@ -170,7 +192,11 @@ def _figures(folder: Folder, steps: Sequence[FigureStep], drawn: Drawn, progress
     pictures = {_step(figure): picture for figure, picture in zip(todo, made, strict=True)}
     for each in steps:
         name = _step(each.figure)
-        found = folder.step(name, each.inputs, lambda each=each, name=name: _placed(each.figure, pictures[name]))
+
+        def place(each=each, name=name) -> tuple[dict[str, bytes], dict[str, Any]]:
+            return _placed(each.figure, pictures[name])
+
+        found = folder.step(name, each.inputs, place, alike=each.drawn.published)
         each.shown.pictures.append({**found, "figure": each.figure, "set": each.drawn})
 
 
@@ -221,8 +247,9 @@ def _series(folder: Folder, shown: Shown) -> None:
             "numbers": numbers[0],
         }
 
-    prints = [[each.id, each.label, [shelf.fingerprint(record) for record in each.records]] for each in shown.sets]
-    found = folder.step(f"series {shown.name}", [_code(shown.experiment), prints], make)
+    prints = [[each.id, each.label, each.prints] for each in shown.sets]
+    alike = all(each.published for each in shown.sets)
+    found = folder.step(f"series {shown.name}", [_code(shown.experiment), prints], make, alike=alike)
     shown.metrics, shown.opens, shown.numbers = found["metrics"], found["opens"], found["numbers"]
 
 
@@ -259,13 +286,13 @@ def _microscopes(folder: Folder, shown: Shown) -> None:
         return
     for each in shown.sets:  # one's own first; where these kept nothing to look at, those that are published
         for record in scopes.chosen_trials(each):
-            _microscope(folder, shown, record)
+            _microscope(folder, shown, record, alike=each.published)
         if shown.scopes:
             shown.seen = each
             return
 
 
-def _microscope(folder: Folder, shown: Shown, record: StoredTrial) -> None:
+def _microscope(folder: Folder, shown: Shown, record: StoredTrial, *, alike: bool) -> None:
     assert shown.experiment.microscope is not None
     name = "/".join(["microscope", *map(slug, shown.name.split("/")), record.digest])
 
@@ -276,8 +303,8 @@ def _microscope(folder: Folder, shown: Shown, record: StoredTrial) -> None:
             return {}, {"problem": message(error)}
         return ({} if made is None else {f"data/{name}.js": made}), {"problem": "", "there": made is not None}
 
-    inputs = [_code(shown.experiment), code.name_of(shown.experiment.microscope), shelf.fingerprint(record)]
-    found = folder.step(f"microscope {shown.name} {record.digest}", inputs, make)
+    inputs = [_code(shown.experiment), code.name_of(shown.experiment.microscope), fingerprint(record)]
+    found = folder.step(f"microscope {shown.name} {record.digest}", inputs, make, alike=alike)
     label = f"{words.plain(record.arm)}, seed {record.seed}" if record.arm else f"seed {record.seed}"
     if found["problem"] or found["there"]:
         shown.scopes.append({**found, "chunk": name, "label": label, "digest": record.digest})
@@ -299,8 +326,7 @@ def _answers(folder: Folder, held: shelf.Shelf, shown: dict[str, Shown]) -> dict
         return files, {"table": table, "figure": bool(files)}
 
     read = {f"{paper.id}/{answer.experiment}" for paper in held.papers for answer in paper.answers if answer.read}
-    prints = {
-        name: [shelf.fingerprint(record) for each in sets.get(name, [])[:1] for record in each.records] for name in read
-    }
+    prints = {name: [print for each in sets.get(name, [])[:1] for print in each.prints] for name in read}
     papers = [[paper.id, code_digest(registry.modules()[paper.id])] for paper in held.papers]
-    return folder.step("questions", [*site_code(), papers, sorted(prints.items())], make)
+    alike = all(each.published for name in read for each in sets.get(name, [])[:1])
+    return folder.step("questions", [*site_code(), papers, sorted(prints.items())], make, alike=alike)

@@ -2,9 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from typing import Any
+
+from markupsafe import Markup
 
 from stairwise import words
 from stairwise.config import as_dict, as_flags
@@ -18,12 +20,12 @@ from stairwise.lab.ledger import where
 from stairwise.lab.store import provenance
 from stairwise.report import ledger
 from stairwise.report.margins import margins
-from stairwise.report.site import code, data, shelf
+from stairwise.report.site import code, data, shelf, unchanged
 from stairwise.report.site.folder import Folder, slug
 from stairwise.report.site.pages import Pages, claim_page, experiment_page, microscope_page
 from stairwise.report.site.planned import Plan, planned
 from stairwise.report.site.sets import TrialSet
-from stairwise.report.site.story import files_linked, module_of, story
+from stairwise.report.site.story import Told, files_linked, module_of, readme, story
 
 ABOUT_ERRATA = "What is printed, what is meant or true instead, and the claim that shows it."
 ABOUT_CODE = "Every statement of the paper with the claim that checks it, the check, and the formula under test."
@@ -136,7 +138,7 @@ def write_pages(
 
     _code_pages(folder, held, pages)
     for section in sections:
-        _claim_pages(put, section)
+        _claim_pages(folder, held, pages, section)
     plans = {each.name: planned(each.experiment, s.paper) for s in sections for each in s.shown if not each.sets}
     wait_for_figures()
 
@@ -158,7 +160,7 @@ def write_pages(
         runs=[(run, words.plain(run.command)) for run in reversed(held.runs)],
     )  # fmt: skip
     for section in sections:
-        _paper_pages(put, section, _results(section.paper, pages.docs), plans)
+        _paper_pages(put, section, _told(folder, section.paper), _results(section.paper, pages.docs), plans)
 
 
 def _results(paper: Paper, docs: str) -> str:
@@ -167,9 +169,18 @@ def _results(paper: Paper, docs: str) -> str:
     return f"{docs.removesuffix('index.html')}results/{paper.id}.html" if docs.endswith("index.html") and ours else ""
 
 
-def _paper_pages(put: Any, section: Section, results: str, plans: Mapping[str, Plan]) -> None:
+def _told(folder: Folder, paper: Paper) -> Told:
+    """What the paper's README says, as the pages show it."""
+
+    def make() -> tuple[dict[str, bytes], dict[str, str]]:
+        return {}, {name: str(text) for name, text in asdict(story(paper, partial(_within, paper))).items()}
+
+    found = folder.step(f"story {paper.id}", [unchanged.installed(), readme(paper)], make, alike=True)
+    return Told(**{name: Markup(text) for name, text in found.items()})
+
+
+def _paper_pages(put: Any, section: Section, told: Told, results: str, plans: Mapping[str, Plan]) -> None:
     paper = section.paper
-    told = story(paper, partial(_within, paper))
     folder_of = f"papers/{slug(paper.id)}"
     put("paper.html", f"{folder_of}/index.html", paper.title, section=section, paper=paper, told=told)
     if told.errata:
@@ -196,17 +207,37 @@ def _paper_pages(put: Any, section: Section, results: str, plans: Mapping[str, P
             put("microscope.html", microscope_page(each.name), f"{each.name} under the microscope", shown=each)
 
 
-def _claim_pages(put: Any, section: Section) -> None:
+def _claim_pages(folder: Folder, held: shelf.Shelf, pages: Pages, section: Section) -> None:
+    """The pages of a paper's claims, which change with its verdicts and with the code only."""
+    inputs = [unchanged.installed(), held.problems, pages.docs, bool(pages.stories), list(map(_facts, section.entries))]
+    alike = not any(entry.stored or entry.elsewhere for entry in section.entries)
+    folder.step(f"claims {section.paper.id}", inputs, lambda: (_claims(held, pages, section), None), alike=alike)
+
+
+def _facts(entry: ledger.Entry) -> list[Any]:
+    """What the page of a claim shows of a store."""
+    found = [each for each in (entry.stored, *entry.elsewhere) if each is not None]
+    stored = [asdict(each) | {"sources": sorted(each.sources)} for each in found]
+    return [
+        entry.claim.name, entry.claim.says, sizes_of(entry), asdict(entry.verdict), stored, entry.stored is None,
+        entry.other_code, entry.known,
+    ]  # fmt: skip
+
+
+def _claims(held: shelf.Shelf, pages: Pages, section: Section) -> dict[str, bytes]:
     paper, neighbours = section.paper, beside([entry.claim.name for entry in section.entries])
+    made = {}
     for entry in section.entries:
-        place = code_of(entry.claim)
-        put(
-            "claim.html", claim_page(entry.claim.name), entry.claim.name, entry=entry, claim=entry.claim, paper=paper,
+        place, name = code_of(entry.claim), claim_page(entry.claim.name)
+        made[name] = pages.render(
+            "claim.html", name, title=entry.claim.name, problems=held.problems,
+            entry=entry, claim=entry.claim, paper=paper,
             experiment=section.experiment_of(entry.claim), source=code.link(place), place=place, cases=sizes_of(entry),
             of=[(name.partition(":")[2], link_to(name)) for name in map(place_of, entry.claim.of)],
             hypotheses=hypotheses_of(entry.claim), own_sizes=own_sizes(entry.claim), margins=margins(entry),
             beside=neighbours[entry.claim.name],
         )  # fmt: skip
+    return made
 
 
 def _within(paper: Paper, target: str) -> str:
@@ -320,4 +351,5 @@ def _code_pages(folder: Folder, held: shelf.Shelf, pages: Pages) -> None:
             page = pages.render("code.html", name, title=module, problems=problems, module=module, lines=lines)
             return {name: page}, None
 
-        folder.step(f"code {module}", [*site_code(), code.fingerprint(module), problems, pages.docs], make)
+        inputs = [*site_code(), code.fingerprint(module), problems, pages.docs, bool(pages.stories)]
+        folder.step(f"code {module}", inputs, make, alike=True)

@@ -4,6 +4,7 @@
 step whose inputs are the same and whose files are untouched is not done again; a file whose content is the same is not
 written again; a file that an earlier build wrote and this one did not is removed. Nothing else there is touched, and a
 folder with a first page that is not a site's is refused. A `site.json` that is damaged is as none: all is built anew.
+What is alike on all sites is taken from where an earlier build of any of them has kept it, see `shared`.
 """
 
 import errno
@@ -27,6 +28,7 @@ from stairwise.lab.store.files import (
     seal,
     sweep,
 )
+from stairwise.report.site.shared import Shared
 
 FIRST, MEMORY = "index.html", "site.json"
 MARK = b"assets/stairwise.css"  # every page of a site asks for it
@@ -35,22 +37,27 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 
 
 class Folder:
-    """A site being built in `root`."""
+    """A site being built in `root`; `shared` has what is alike on all sites."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, shared: Shared | None = None):
         check_free(root)
         sweep(root)
-        self.root = root
+        self.root, self.shared = root, shared or Shared()
         self.before = _remembered(root / MEMORY)
         self.steps: dict[str, Any] = {}
         self.files: dict[str, str] = {}
         self.written: list[str] = []
         self.redone: list[str] = []
 
-    def step(self, name: str, inputs: Any, make: Callable[[], tuple[Mapping[str, bytes], Any]]) -> Any:
-        """What `make` finds out, and its files in place; from memory where the inputs are those of the last build."""
+    def step(
+        self, name: str, inputs: Any, make: Callable[[], tuple[Mapping[str, bytes], Any]], *, alike: bool = False
+    ) -> Any:
+        """What `make` finds out, and its files in place; from memory where the inputs are those of the last build.
+
+        `alike`: the inputs say all that it depends on, and nothing of it is the user's own.
+        """
         digest = digest_of(inputs)
-        if self.remembers(name, inputs):
+        if self.remembers(name, inputs, alike=alike):
             last = self.before["steps"][name]
             self.steps[name] = last
             self.files |= last["files"]
@@ -60,12 +67,25 @@ class Folder:
         hashes = {path: self.put(path, data) for path, data in files.items()}
         # as it will be read back: the first build and the next show the same
         self.steps[name] = json.loads(json.dumps({"inputs": digest, "files": hashes, "result": result}))
+        if alike and not (isinstance(result, dict) and result.get("problem")):  # which is tried again elsewhere
+            self.shared.keep(name, digest, files, self.steps[name]["result"])
         return self.steps[name]["result"]
 
-    def remembers(self, name: str, inputs: Any) -> bool:
-        """Whether the last build did this step from the same inputs, and what it wrote is still there."""
-        last = self.before["steps"].get(name, {})
-        return last.get("inputs") == digest_of(inputs) and all(self._intact(*item) for item in last["files"].items())
+    def remembers(self, name: str, inputs: Any, *, alike: bool = False) -> bool:
+        """Whether the last build did this step from the same inputs, and what it wrote is still there.
+
+        Of what is `alike` on all sites: or whether the build of another one did, whose files are put in place then.
+        """
+        digest, last = digest_of(inputs), self.before["steps"].get(name, {})
+        if last.get("inputs") == digest and all(self._intact(*item) for item in last["files"].items()):
+            return True
+        made = self.shared.take(name, digest) if alike else None
+        if made is None:
+            return False
+        files, result = made
+        hashes = {path: self.put(path, data) for path, data in files.items()}
+        self.before["steps"][name] = {"inputs": digest, "files": hashes, "result": result}
+        return True
 
     def put(self, name: str, data: bytes) -> str:
         """Puts a file in its place, unless it is there; returns its hash."""
@@ -100,6 +120,7 @@ class Folder:
         memory["whole"] = {"inputs": inputs, "result": result}
         with explained(f"write the report to {self.root}"):
             replace_file(self.root / MEMORY, seal(memory), self.root)
+        self.shared.tidy()
 
     def _intact(self, name: str, digest: str) -> bool:
         with suppress(StoreError):

@@ -53,7 +53,7 @@ class Pages:
     """Renders templates; `depth` is how many folders deep a page lies, which its links must know."""
 
     def __init__(self, stories: Sequence[str] = (), docs: str = ""):
-        self.docs = docs
+        self.stories, self.docs = stories, docs
         self.environment = Environment(
             loader=PackageLoader("stairwise.report"),
             autoescape=True,

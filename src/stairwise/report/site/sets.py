@@ -1,9 +1,12 @@
 """Which of an experiment's trials belong together on its page: a complete preset, a run, or what is left over."""
 
 import dataclasses
+import hashlib
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from stairwise.lab.contract.experiment import Experiment
@@ -38,11 +41,16 @@ class TrialSet:
         """Whether all of its trials come from the record, as in a report of that alone."""
         return all("published" in record.run for record in self.records)
 
-    @property
+    @cached_property
+    def prints(self) -> list[list[Any]]:
+        """Of each of its trials what changes whenever anything of it does."""
+        return [fingerprint(record) for record in self.records]
+
+    @cached_property
     def arms(self) -> list[str]:
         return list(dict.fromkeys(record.arm for record in self.records))
 
-    @property
+    @cached_property
     def seeds(self) -> list[int]:
         return sorted({record.seed for record in self.records})
 
@@ -57,11 +65,11 @@ class TrialSet:
     def seconds(self) -> float:
         return sum(seconds_of(record.run) for record in self.records)
 
-    @property
+    @cached_property
     def device(self) -> str:
         return distinct(device_of(record.run) for record in self.records)
 
-    @property
+    @cached_property
     def versions(self) -> str:
         return distinct(versions_of(record.run) for record in self.records)
 
@@ -70,7 +78,7 @@ class TrialSet:
         """The day and minute at which the first of the trials was begun."""
         return min((moment(inner(record.run, "timing", "started")) for record in self.records), default="-")
 
-    @property
+    @cached_property
     def config(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """The fields that all trials share, and those that differ, by arm."""
         first = {record.arm: record for record in reversed(self.records)}
@@ -85,6 +93,12 @@ class TrialSet:
                 differing.append(path)
         arms = {arm: {path: by_arm[arm].get(path, "") for path in differing} for arm in self.arms}
         return common, arms if differing else {}
+
+
+def fingerprint(record: StoredTrial) -> list[Any]:
+    """Changes whenever anything of a trial does."""
+    run = json.dumps(record.run, sort_keys=True)
+    return [record.digest, record.arm, hashlib.sha256(run.encode()).hexdigest()]
 
 
 def sets_of(experiment: Experiment, stored: Sequence[StoredTrial], runs: Sequence[StoredRun]) -> list[TrialSet]:

@@ -10,7 +10,7 @@ from stairwise import words
 from stairwise.config import canonical
 from stairwise.lab import registry
 from stairwise.lab.contract.claims import Claim
-from stairwise.lab.contract.experiment import Experiment, digest_of
+from stairwise.lab.contract.experiment import Experiment
 from stairwise.lab.contract.paper import Paper
 from stairwise.lab.run.execute import source_hash
 from stairwise.lab.store import provenance
@@ -80,7 +80,9 @@ class Shelf:
         for verdict in self.verdicts:
             by_claim.setdefault(verdict.claim, []).append(verdict)
         return [
-            ledger.entry(claim, by_claim.get(claim.name, []), source_hashes(paper, claim)) for claim in paper.claims
+            ledger.entry(claim, stored, source_hashes(paper, claim) if stored else frozenset())
+            for claim in paper.claims
+            for stored in [by_claim.get(claim.name, [])]
         ]
 
     @cached_property
@@ -157,8 +159,3 @@ def source_hashes(paper: Paper, claim: Claim) -> frozenset[str]:
         return frozenset({judged, *([source_hash(experiment)] if experiment else [])})
     except (ValueError, OSError):
         return frozenset()
-
-
-def fingerprint(record: StoredTrial) -> list[Any]:
-    """Changes whenever anything of a trial does."""
-    return [record.digest, record.arm, digest_of(storable(record.run))]
