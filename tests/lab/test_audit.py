@@ -6,6 +6,7 @@ import linecache
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -259,6 +260,8 @@ def check(config, seed):
     yield helping.value({factor}) {comment}
 def neighbour():
     return {other}
+def rule(x):
+    return {rule}
 """
 
 
@@ -269,23 +272,37 @@ def neighbour():
         ({"factor": 3}, False),
         ({"helper": 5}, False),
         ({"cases": (1,)}, False),
+        ({"given": True}, False),
     ],
 )
 def test_results_of_an_audit_belong_to_what_the_check_reaches_and_not_to_its_neighbours(
     tmp_path, monkeypatch, change, same
 ):
-    def hashed(folder: str, *, factor=2, comment="", other=1, helper=4, cases=()) -> str:
-        package = tmp_path / folder / "reached"
-        package.mkdir(parents=True)
-        (package / "__init__.py").write_text("")
-        (package / "helping.py").write_text(f"def value(x):\n    return x + {helper}\n")
-        text = CHECKED.format(factor=factor, comment=comment, other=other).replace("import", "from reached import", 1)
-        (package / "checked.py").write_text(text)
-        monkeypatch.syspath_prepend(str(package.parent))
-        for name in ("reached", "reached.helping", "reached.checked"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        importlib.invalidate_caches()
-        linecache.clearcache()
-        return reach.code_hash(importlib.import_module("reached.checked").check, cases)
-
+    hashed = partial(hash_of_a_check, tmp_path, monkeypatch)
     assert (hashed("before") == hashed("after", **change)) is same
+
+
+@pytest.mark.parametrize(("rule", "same"), [(7, True), (8, False)])
+def test_a_rule_that_is_given_counts_by_its_text_and_not_by_where_it_lies_in_memory(tmp_path, monkeypatch, rule, same):
+    hashed = partial(hash_of_a_check, tmp_path, monkeypatch, given=True)
+    assert (hashed("before") == hashed("after", rule=rule)) is same
+
+
+def hash_of_a_check(
+    tmp_path, monkeypatch, folder: str, *, factor=2, comment="", other=1, helper=4, cases=(), rule=7, given=False
+) -> str:
+    package = tmp_path / folder / "reached"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "helping.py").write_text(f"def value(x):\n    return x + {helper}\n")
+    text = CHECKED.format(factor=factor, comment=comment, other=other, rule=rule).replace(
+        "import", "from reached import", 1
+    )
+    (package / "checked.py").write_text(text)
+    monkeypatch.syspath_prepend(str(package.parent))
+    for name in ("reached", "reached.helping", "reached.checked"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    checked = importlib.import_module("reached.checked")
+    return reach.code_hash(partial(checked.check, rule=checked.rule) if given else checked.check, cases)

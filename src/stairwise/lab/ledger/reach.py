@@ -27,7 +27,10 @@ def _hash(check: Any, cases: str) -> str:
     found: dict[str, str] = {}
     waiting, given = [check], []
     while isinstance(check, partial):
-        given.append(repr((check.args, sorted(check.keywords.items()))))
+        named = [*check.args, *check.keywords.values()]
+        waiting += [value for value in named if plain(value) is not None]  # a rule that is given is followed too
+        keywords = sorted((name, _told(value)) for name, value in check.keywords.items())
+        given.append(repr((tuple(map(_told, check.args)), keywords)))
         check = check.func
     module = check.__module__
     place = PAPERS if module.startswith(f"{PAPERS}.") else module.partition(".")[0]
@@ -39,6 +42,17 @@ def _hash(check: Any, cases: str) -> str:
                 found[name] = _text(function)
                 waiting += _named(function, place)
     return digest_of([sorted(found.items()), given, cases])
+
+
+class _Named(str):
+    """Told by its name: the address in a function's own repr is another in every process."""
+
+    __repr__ = str.__str__
+
+
+def _told(value: Any) -> Any:
+    function = plain(value) if callable(value) else None
+    return value if function is None else _Named(f"{function.__module__}:{function.__qualname__}")
 
 
 def _functions(target: Any) -> list[Any]:

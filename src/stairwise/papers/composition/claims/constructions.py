@@ -296,6 +296,12 @@ def one_embedding_serves_every_support(config: Sparse, seed: int):
     bound = perturbation.sparse_construction_error(task.tokens, task.layers, config.beta, config.margin)
     sequences = jnp.asarray(random_sequences(task, config.sequences, seed), dtype=jnp.int32)
     codes, supports, limit = [], set(), bound + ROUNDING
+    places = 2 * np.pi * np.arange(task.blocks) / task.blocks
+    nodes = places[: m + m % 2]
+    basis = constructions.nodal(places, nodes)
+    w = [math.prod(math.sin((place - node) / 2) for node in nodes) for place in places]
+    yield equal("w, node by node", basis[:, 0], w, 1e-12)
+    yield equal("lambda_y at the nodes", basis[: len(nodes), 1:], np.eye(len(nodes)), 1e-12)
     for draw in range(3):
         for last in (False, True):
             hidden = config.hidden(seed, last, draw)

@@ -392,6 +392,9 @@ def queries_rule_out_few_functions(config: SqGame, seed: int):
     sides = 2 * config.overlap, math.exp(packing.log_packing_size(k, config.r)) * config.overlap / 2
     found = 10 ** (2 * bound.log10_tolerance), 10**bound.log10_queries
     yield equal("tau^2 and queries of the theorem", found, sides, 1e-9)
+    grows = math.factorial(config.r) * config.r > 2 * N
+    speaks = 2 * config.r < N and grows and sides[0] < 1 < sides[1]
+    yield equal("whether the theorem says something", not bound.vacuous, speaks)
     if tau**2 >= 10 ** (2 * bound.log10_tolerance):
         yield at_least("queries of the learner, against the theorem", asked, 10**bound.log10_queries)
     _, left = rule_out(gram, tau, fewest)

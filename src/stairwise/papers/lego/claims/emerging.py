@@ -60,6 +60,8 @@ def all_phases(config: Resolved, seed: int):
     always = np.ones(now.psi.shape, dtype=bool)
     yield from judged(config, {"(a) V_psi + b >= mu/2": (emerging.never_shrinks(now.psi, config.bias), always)})
     yield true("(a) is false of a feature that falls", ~emerging.never_shrinks(-now.psi, config.bias)[-1])
+    edge = config.bias * np.array([-0.49, -0.51])[:, None, None]
+    yield equal("(a) just above and just below -mu/2", emerging.never_shrinks(edge, config.bias).ravel(), [1.0, 0.0])
     middle = len(now.psi) // 2
     for name, found in by_loops(config, seed, middle).items():
         yield equal(f"{name}, against loops, halfway", getattr(now, name)[middle], found)

@@ -39,7 +39,7 @@ class Rip(NamedTuple):
 
 def coherence(encodings: Encodings) -> float:
     """mu = max_{i != j} |<e_i, e_j>|, a lower bound on delta."""
-    return float(np.max(np.abs(_off_diagonal(encodings @ encodings.T)), initial=0.0))
+    return float(np.max(_off_diagonal(encodings @ encodings.T), initial=0.0))
 
 
 def rip_constants(encodings: Encodings, sparsity: int) -> Rip:
@@ -49,7 +49,7 @@ def rip_constants(encodings: Encodings, sparsity: int) -> Rip:
     the sets, so only sets that cannot grow are needed; positions orthogonal to all others matter to none.
     """
     gram = encodings @ encodings.T
-    coupled = np.abs(_off_diagonal(gram)).max(axis=1, initial=0.0) > 1e-15
+    coupled = _off_diagonal(gram).max(axis=1, initial=0.0) > 1e-15
     unit = float(np.max(np.abs(np.diag(gram) - 1), initial=0.0))
     gram = gram[np.ix_(coupled, coupled)]
     pairs = rip_supports(len(gram), sparsity)
@@ -105,7 +105,8 @@ def _batches(rows):
 
 
 def _off_diagonal(gram: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
-    return gram - np.diag(np.diag(gram))
+    """Absolute values, with zeros in place of the diagonal."""
+    return np.abs(gram - np.diag(np.diag(gram)))
 
 
 def rip_certificate(mu: float, sparsity: int) -> float:
