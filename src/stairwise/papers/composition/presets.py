@@ -260,7 +260,7 @@ def letters(*counts: int) -> dict[str, dict]:
 
 LETTERS = Experiment(
     id="letters",
-    says="Figure 3 right with more letters: how long a transformer waits until it learns 4 hops at N = 6 and 8",
+    says="Figure 3 right with more letters: how long a transformer waits until it learns 4 hops at N = 6",
     Config=Encoder,
     program=encoder.training,
     opens_with="accuracy *",
@@ -279,7 +279,13 @@ LETTERS = Experiment(
             seeds=1,
             note="too small and short for 4 hops; the gpu preset shows the figure",
         ),
-        "gpu": Preset(SLOWER, letters(6, 8), seeds=12, group=12, note="the training of `waiting`, which has N = 5"),
+        "gpu": Preset(
+            SLOWER,
+            letters(6),
+            seeds=12,
+            group=12,
+            note="the training of `waiting`, which has N = 5; N = 8 is registered and not run yet",
+        ),
     },
 )
 
