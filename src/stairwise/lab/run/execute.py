@@ -22,6 +22,7 @@ from stairwise.lab.contract.paper import Construction
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.plan import Group, Width, cut, outstanding
 from stairwise.lab.run.sharing import Reservations, Work
+from stairwise.lab.run.writing import Writer
 from stairwise.lab.store import provenance
 from stairwise.lab.store.checkpoint import Checkpoint
 from stairwise.lab.store.files import StoreError, scratch_name
@@ -117,20 +118,26 @@ def execute(
         engine = Engine(store, progress=progress, stop=stop, keep_failures=keep_failures, **options)
         with Reservations(store) as reservations:
             work = Work(missing, reservations, settled, width or group_width(preset_group), progress)
-            while work.left:
-                if stop.is_set():
-                    raise Interrupted
-                group = work.next()
-                if group is None:
-                    work.wait(stop)
-                    continue
-                if 2 * len(group.trials) <= group.width:
-                    idle = f"a group of {group.width} computes {group.width} trials where {len(group.trials)} are"
-                    progress.warn(f"{idle} asked for; --group {len(group.trials)} is faster (and rounds differently)")
-                for done in engine.run(group):
-                    store.write(*done)
-                    work.done(done.trial)
-                    progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))
+
+            def conclude(done: Done) -> None:
+                work.done(done.trial)
+                progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))
+
+            with Writer(store, conclude, at_once=any(trial.needs for trial in missing)) as writer:
+                while work.left:
+                    if stop.is_set():
+                        raise Interrupted
+                    group = work.next()
+                    if group is None:
+                        if not writer.finish():
+                            work.wait(stop)
+                        continue
+                    if 2 * len(group.trials) <= group.width:
+                        asked = f"computes {group.width} trials where {len(group.trials)} are asked for"
+                        quicker = f"--group {len(group.trials)} is faster (and rounds differently)"
+                        progress.warn(f"a group of {group.width} {asked}; {quicker}")
+                    for done in engine.run(group, writer.finish):
+                        writer.put(done)
         return work.here, work.meanwhile
     finally:
         progress.end()
@@ -177,10 +184,10 @@ class Engine:
         self.environments: dict[tuple[str, int], dict[str, Any]] = {}
         self.widths: dict[str, int] = {}
 
-    def run(self, group: Group) -> Iterator[Done]:
+    def run(self, group: Group, written: Callable[[], object] = lambda: None) -> Iterator[Done]:
         """The group's trials with their outcomes, as they are done; every trial once.
 
-        A checkpoint goes when the caller, having stored what it was given, asks for more.
+        A checkpoint goes when the caller asks for more, and `written` has returned: what was given is stored then.
         """
         from stairwise.train.loop import Interrupted
 
@@ -212,7 +219,8 @@ class Engine:
                 trial = next(iter(part.trials))
                 done, checkpoint = [_failed(trial, error, self._environment(part))], None
             yield from done
-            if checkpoint is not None:
+            if checkpoint is not None and os.path.lexists(checkpoint.path):
+                written()
                 checkpoint.remove()
 
     def _attempt(self, group: Group) -> tuple[list[Done], Checkpoint | None]:
