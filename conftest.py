@@ -15,19 +15,28 @@ collect_ignore_glob = ["src/stairwise/papers/*/certificates/*"]  # scripts of th
 if importlib.util.find_spec("torch") is None:  # without it there is nothing to compare with
     collect_ignore_glob += ["benchmarks/*"]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy and PyTorch
+    os.environ.setdefault(threads, "1")  # in the workers of pytest-xdist: they would wait for those of one another
 install_import_hook(["stairwise", "benchmarks"], "tests.helpers.typecheck")
 import jax  # noqa: E402
 from jax._src import compiler as jax_compiler  # noqa: E402  options of every program have no public place
 
 import stairwise  # noqa: E402, F401  before JAX runs: see stairwise/compiler.py
 from stairwise import compiler  # noqa: E402
+from stairwise.lab.worker import collect_seldom  # noqa: E402
 
+collect_seldom()  # while tests are collected
 SOONER = {name: str(value) for name, value in compiler.sooner(compiler.installed()).items()}
 compile_options = jax_compiler.get_compile_options
 
 
 def with_sooner(*args, env_options_overrides=None, **named):
     return compile_options(*args, env_options_overrides=SOONER | (env_options_overrides or {}), **named)
+
+
+def pytest_collection_finish(session):
+    """Modules and tests are there to stay; to trace programs makes and drops objects by the million beside them."""
+    collect_seldom()
 
 
 def pytest_runtest_setup(item):

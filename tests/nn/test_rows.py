@@ -21,6 +21,18 @@ pytestmark = pytest.mark.skipif(not written_for_this_jax(), reason="this JAX lac
 NORMS = {"layer": (rows.Norm(1e-5, True), eqx.nn.LayerNorm), "rms": (rows.Norm(1e-5, False), eqx.nn.RMSNorm)}
 
 
+def pulled_back(function, given, cotangent):
+    """What the function gives, and the cotangents of what it is given; one program."""
+
+    @jax.jit
+    def both(given, cotangent):
+        found, back = jax.vjp(function, *given)
+        return found, back(cotangent)
+
+    return both(given, cotangent)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def drawn(count: int, width: int, dtype=jnp.float32):
     """Rows, a scale, a shift, and a cotangent of what comes out."""
     keys = jax.random.split(jax.random.key(3), 4)
@@ -34,13 +46,14 @@ def drawn(count: int, width: int, dtype=jnp.float32):
 def test_the_norms_equal_those_of_equinox(kind, count, width):
     norm, made = NORMS[kind]
     array, scale, shift, cotangent = drawn(count, width)
-    wanted, back = jax.vjp(partial(rows.by_equinox, made, norm.eps), array, scale, shift)
+    wanted, pulled = pulled_back(partial(rows.by_equinox, made, norm.eps), (array, scale, shift), cotangent)
     assert_close(rows.norm_forward(norm, array, scale, shift, interpret=True), wanted, 1e-5)
     found = rows.norm_backward(norm, array, scale, shift, cotangent, interpret=True)
-    for ours, theirs in zip(found, back(cotangent), strict=True):
+    for ours, theirs in zip(found, pulled, strict=True):
         assert_close(ours, theirs, 2e-5)
 
 
+@partial(jax.jit, static_argnums=(0, 1))
 def drawn_sum(count: int, width: int):
     """A stream, what is added to it, a scale and a shift, and cotangents of the sum and of its norm."""
     stream, scale, shift, cotangent = drawn(count, width)
@@ -55,11 +68,11 @@ def drawn_sum(count: int, width: int):
 def test_a_sum_and_its_norm_equal_those_of_equinox(kind, count, width):
     norm, made = NORMS[kind]
     given, cotangents = drawn_sum(count, width)
-    wanted, back = jax.vjp(partial(rows.add_by_equinox, made, norm.eps), *given)
+    wanted, pulled = pulled_back(partial(rows.add_by_equinox, made, norm.eps), given, cotangents)
     for ours, theirs in zip(rows.added_forward(norm, *given, interpret=True), wanted, strict=True):
         assert_close(ours, theirs, 1e-5)
     moved, *sums = rows.added_backward(norm, wanted[0], *given[2:], *cotangents, interpret=True)
-    for ours, theirs in zip((moved, moved, *sums), back(cotangents), strict=True):
+    for ours, theirs in zip((moved, moved, *sums), pulled, strict=True):
         assert_close(ours, theirs, 2e-5)
 
 
@@ -67,17 +80,18 @@ def test_their_gradient_is_that_of_jax_where_there_is_no_gpu():
     norm, made = NORMS["layer"]
     given, cotangents = drawn_sum(5, 12)
     plain = partial(rows.add_by_equinox, made, norm.eps)
-    (wanted, back), (found, own) = jax.vjp(plain, *given), jax.vjp(partial(rows.added, norm, plain), *given)
-    for ours, theirs in zip((*found, *own(cotangents)), (*wanted, *back(cotangents)), strict=True):
+    wanted, back = pulled_back(plain, given, cotangents)
+    found, own = pulled_back(partial(rows.added, norm, plain), given, cotangents)
+    for ours, theirs in zip((*found, *own), (*wanted, *back), strict=True):
         assert_close(ours, theirs, 1e-6)
 
 
 @pytest.mark.parametrize(("count", "width"), [(5, 12), (40, 300)])
 def test_gelu_equals_that_of_jax(count, width):
     array, _, bias, cotangent = drawn(count, width)
-    wanted, back = jax.vjp(rows.gelu, array, bias)
+    wanted, pulled = pulled_back(rows.gelu, (array, bias), cotangent)
     assert_close(rows.gelu_forward(array, bias, interpret=True), wanted, 1e-5)
-    for ours, theirs in zip(rows.gelu_backward(array, bias, cotangent, interpret=True), back(cotangent), strict=True):
+    for ours, theirs in zip(rows.gelu_backward(array, bias, cotangent, interpret=True), pulled, strict=True):
         assert_close(ours, theirs, 5e-5)
 
 
@@ -93,8 +107,8 @@ def test_examples_and_models_are_batched():
     def plain(array, scale, shift, cotangent):
         return jax.vjp(partial(rows.by_equinox, made, norm.eps), array, scale, shift)[1](cotangent)
 
-    found = twice(partial(rows.norm_backward, norm, interpret=True))(array, scale, shift, cotangent)
-    for ours, theirs in zip(found, twice(plain)(array, scale, shift, cotangent), strict=True):
+    found = jax.jit(twice(partial(rows.norm_backward, norm, interpret=True)))(array, scale, shift, cotangent)
+    for ours, theirs in zip(found, jax.jit(twice(plain))(array, scale, shift, cotangent), strict=True):
         assert_close(ours, theirs, 2e-5)
 
 
@@ -155,6 +169,12 @@ def test_a_training_on_a_gpu_goes_through_the_kernels(monkeypatch, compute):
     }
 
 
+@eqx.filter_jit
+def model_of(**sizes):
+    """A model with biases that are not zero."""
+    return jax.tree.map(lambda leaf: leaf + 0.1, Transformer(key=jax.random.key(0), **sizes))
+
+
 def test_layers_that_leave_their_sums_to_the_next_norm_give_the_same_numbers(monkeypatch):
     """The way of a GPU, with the plain forms of its kernels, against the way of others."""
     sizes = {"vocab": 5, "width": 16, "layers": 3, "heads": 2, "causal": False, "positions": "learned", "max_length": 6}
@@ -165,11 +185,10 @@ def test_layers_that_leave_their_sums_to_the_next_norm_give_the_same_numbers(mon
 
     with jax.enable_x64(True):
         wide = {"compute_dtype": "float64", "parameter_dtype": "float64"}
-        model = Transformer(outputs=5, key=jax.random.key(0), **sizes, **wide)
-        model = jax.tree.map(lambda leaf: leaf + 0.1, model)  # biases that are not zero
-        wanted = jax.value_and_grad(losses)(model)
+        model = model_of(outputs=5, **sizes, **wide)
+        wanted = jax.jit(jax.value_and_grad(losses))(model)
         monkeypatch.setattr(rows, "fits", lambda stream: True)
-        found = jax.value_and_grad(losses)(model)
+        found = jax.jit(jax.value_and_grad(losses))(model)
         for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
             assert_close(ours, theirs, 1e-9)
 
@@ -183,19 +202,19 @@ def test_so_do_those_of_the_decoder_by_tables(monkeypatch):
 
     with jax.enable_x64(True):
         wide = {"compute_dtype": "float64", "parameter_dtype": "float64"}
-        model = jax.tree.map(lambda leaf: leaf + 0.1, Transformer(key=jax.random.key(0), **sizes, **wide))
-        wanted = jax.value_and_grad(loss)(model)
+        model = model_of(**sizes, **wide)
+        wanted = jax.jit(jax.value_and_grad(loss))(model)
         for module in (rows, structured):
             monkeypatch.setattr(module, "fits", lambda stream: True)
         monkeypatch.setattr(structured, "on_gpu", lambda dtype: True)
-        found = jax.value_and_grad(loss)(model)
+        found = jax.jit(jax.value_and_grad(loss))(model)
         for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
             assert_close(ours, theirs, 1e-8)
 
 
 def test_who_looks_at_the_stream_sees_all_that_was_added_on_a_gpu_too(monkeypatch):
     sizes = {"vocab": 5, "width": 16, "layers": 2, "heads": 2, "causal": False, "positions": "learned", "max_length": 6}
-    model = jax.tree.map(lambda leaf: leaf + 0.1, Transformer(outputs=5, key=jax.random.key(0), **sizes))
+    model = model_of(outputs=5, **sizes)
     tokens = jnp.array([0, 3, 1, 4, 2, 2], dtype=jnp.int32)
     _, wanted = trace(model, tokens)
     monkeypatch.setattr(rows, "fits", lambda stream: True)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -32,6 +33,7 @@ class Walk(NamedTuple):
     mean: jax.Array
 
 
+@cache
 def walk_stage(steps=60, measure_every=10, name="walk", goal=None, width=3, **more):
     """A random walk with a learned mean: enough arithmetic for a wrong bit to show."""
 
@@ -75,8 +77,14 @@ def rows(outcome, only=None):
     ]
 
 
+@cache
+def program_of(stages, width):
+    """Compiled once for all tests that run it."""
+    return Program(stages, width)
+
+
 def run(stages, seeds=(0,), width=1, hooks=None, config=CONFIG):
-    return Program(stages, width).run([Member(seed, config) for seed in seeds], hooks)
+    return program_of(tuple(stages), width).run([Member(seed, config) for seed in seeds], hooks)
 
 
 def chunked(size):
@@ -215,6 +223,7 @@ def test_a_nan_is_recorded_and_leaves_companions_alone():
     assert_same(group[0], run([stage, walk_stage(name="after")], seeds=(0, 4, 5), width=3)[0])
 
 
+@cache
 def growing(tick):
     """A stage whose state is one number, `x`, and another, `still`, that nothing happens to."""
     return Stage(

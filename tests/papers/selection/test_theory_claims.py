@@ -92,6 +92,7 @@ ANOTHER = {"task.length": 11, "task.sparsity": 2, "task.width": 3}
 TINY = {"task.length": 3, "task.sparsity": 2, "task.width": 2, "value_scale": 1.4, "attention_scale": 0.9}
 DRAWN = {**ANOTHER, "task.width": 1, "encoding_width": 14, "encodings": 3}
 SMALLER = {"task.length": 90, "task.width": 240, "encodings": 2}
+FEWER = {"task.length": 33, "lengths": (10, 20, 40), "widths": (2, 4, 8), "accuracies": (1e-2, 3e-3, 1e-3)}
 # for each claim one size that its ledger does not list
 OTHER_SIZES = {
     "thm3.3-length": {"task.width": 600},
@@ -109,7 +110,7 @@ OTHER_SIZES = {
     "lemD2-printed": {"token_scale": -0.4, "value_scale": 1.1},
     "lemD5": {"task.length": 5, "task.sparsity": 3, "steps": 60, "learning_rate": 0.04},
     "eq6": {"task.length": 5, "horizon": 4.0, "learning_rate": 0.04},
-    "thm3.1-rate": {"task.length": 33},
+    "thm3.1-rate": FEWER,
     "thm3.1-increment-printed": {"task.length": 90, "task.width": 2},
     "thmC3-softmax": {"task.length": 33, "epsilon": 0.8},
     "lemE2": DRAWN,
@@ -201,13 +202,13 @@ def update_of(id, number):
 @pytest.mark.parametrize(
     ("id", "sizes", "named", "true"),
     [
-        ("thm3.1", {"task.length": 10, "task.sparsity": 3}, "q < T/4", True),
-        ("thm3.1", {"task.sparsity": 1}, "q >= 2", True),
-        ("thm3.1", {"step": 1.5}, "eta at most the largest of the theorem", True),
+        ("thm3.1", {"task.length": 10, "task.sparsity": 3, "accuracy": 0.9}, "q < T/4", True),
+        ("thm3.1", {"task.sparsity": 1, "accuracy": 0.9}, "q >= 2", True),
+        ("thm3.1", {"step": 1.5, "accuracy": 0.9}, "eta at most the largest of the theorem", True),
         ("ih1", {"accuracy": 1.5}, "epsilon < dT/(100 (T-q) q)", True),
         ("lemD5", {"query_token": 0.5, "steps": 5}, "x_query = 0", True),
         ("lemE14", {"encodings": 3}, "the whole law of encodings", False),
-        ("thm3.3", {"threshold": 0.05}, "(q, delta)-RIP with delta < 1/10", True),
+        ("thm3.3", {**SMALLER, "threshold": 0.05}, "(q, delta)-RIP with delta < 1/10", True),
         ("cor3.6", {"test_length": 90}, "T2 >= T1", False),
         ("cor3.6-rate", {"task.length": 29, "task.sparsity": 7}, "q <= T2/10: T2(T2-q) is of order T2^2", False),
         ("cor3.6-rate", {"accuracy": 0.5}, "epsilon is so small that at most 1/16 leaks at the longest", False),
@@ -312,7 +313,7 @@ def test_a_claim_notices_a_wrong_formula(id, monkeypatch):
     path = f"stairwise.papers.selection.theory.{name}"
     right = pkgutil.resolve_name(path)
     monkeypatch.setattr(path, lambda *sizes: wrong(right(*sizes)))
-    assert check(id, ANOTHER if id == "thm3.1" else {}).status == "fails"
+    assert check(id, {"thm3.1": ANOTHER, "thm3.1-rate": FEWER}.get(id, {})).status == "fails"
 
 
 def test_the_printed_scale_of_theorem_C3_is_noticed(monkeypatch):
