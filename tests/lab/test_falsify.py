@@ -248,7 +248,7 @@ def computed(config):
 claims = [CLAIMS["euler"], CLAIMS["hoeffding"], replace(CLAIMS["bernoulli"], hypotheses=computed)]
 together._searchable = lambda targets: claims
 together.registry.paper = lambda id: SimpleNamespace(claims=claims)
-together.search(["planted"], 2, 20.0, 10.0, Path(sys.argv[1]))
+together.search(["planted"], 2, 20.0, 10.0, Path(sys.argv[1]), most=200)
 alike = [CLAIMS["bernoulli"], replace(CLAIMS["bernoulli"], id="again")]
 together._searchable = lambda targets: alike
 together.registry.paper = lambda id: SimpleNamespace(claims=[*claims, alike[1]])

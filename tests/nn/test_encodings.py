@@ -35,16 +35,16 @@ def test_every_scheme_keeps_inner_products_within_the_threshold(scheme):
 
 @pytest.mark.parametrize("scheme", ["offenders", "vector", "none"])
 def test_encodings_of_a_shorter_sequence_are_a_prefix_of_a_longer_one(scheme):
-    threshold = 0.36
+    draw = jax.jit(lambda key, count: near_orthogonal(key, count, 64, 0.36, scheme)[0], static_argnums=1)
     for seed in range(5):
-        short, *_ = near_orthogonal(jax.random.key(seed), 20, 64, threshold, scheme)
-        long, *_ = near_orthogonal(jax.random.key(seed), 33, 64, threshold, scheme)
+        short, long = draw(jax.random.key(seed), 20), draw(jax.random.key(seed), 33)
         np.testing.assert_array_equal(short, long[:20])
 
 
 def test_an_impossible_threshold_stops_at_the_cap_and_says_so():
     for scheme in ("offenders", "vector", "matrix"):
-        _, rounds, above = near_orthogonal(jax.random.key(0), 40, 8, 0.01, scheme, max_rounds=25)
+        draw = jax.jit(lambda key, scheme=scheme: near_orthogonal(key, 40, 8, 0.01, scheme, max_rounds=25))
+        _, rounds, above = draw(jax.random.key(0))
         assert int(rounds) == 25
         assert above
 
@@ -59,8 +59,8 @@ def test_no_two_encodings_are_equal_up_to_sign_whatever_the_threshold(scheme):
 
 def test_sets_of_plain_signs_without_repeats_are_left_as_they_are():
     keys = jax.random.split(jax.random.key(1), 200)
-    plain = jax.vmap(lambda key: random_signs(key, 6, 7))(keys)
-    drawn = jax.vmap(lambda key: distinct_signs(key, 6, 7))(keys)
+    plain = jax.jit(jax.vmap(lambda key: random_signs(key, 6, 7)))(keys)
+    drawn = jax.jit(jax.vmap(lambda key: distinct_signs(key, 6, 7)))(keys)
     repeats = np.asarray(jax.vmap(coherence)(plain)) > 6.5
     assert 20 < repeats.sum() < 80  # 15 pairs, each equal with chance 1/64
     changed = np.asarray((plain != drawn).any(axis=2))
@@ -82,16 +82,17 @@ def test_a_subset_encoding_has_inner_product_one_with_each_member(seed, size):
         rng = np.random.default_rng(seed)
         encodings = jnp.asarray(rng.normal(size=(9, 16)))
         subset = jnp.asarray(rng.choice(9, size, replace=False))
-        code = subset_encoding(encodings, subset)
-        assert_close(encodings[subset] @ code, np.ones(size), 1e-9)
-        rows = np.asarray(encodings[subset])
+        code = jax.jit(subset_encoding)(encodings, subset)
+        rows = np.asarray(encodings)[subset]
+        assert_close(rows @ code, np.ones(size), 1e-9)
         assert_close(code, np.linalg.pinv(rows) @ np.ones(size), 1e-9)  # the least-norm such vector
 
 
 def test_padding_of_a_subset_counts_for_nothing():
-    encodings, *_ = near_orthogonal(jax.random.key(0), 12, 32, 1.0, "none")
-    plain = subset_encoding(encodings, jnp.array([3, 5]))
-    padded = subset_encoding(encodings, jnp.array([3, 5, 0, 0, 0]), jnp.array([True, True, False, False, False]))
+    encodings, *_ = jax.jit(lambda: near_orthogonal(jax.random.key(0), 12, 32, 1.0, "none"))()
+    used = np.array([True, True, False, False, False])
+    plain = jax.jit(subset_encoding)(encodings, np.array([3, 5]))
+    padded = jax.jit(subset_encoding)(encodings, np.array([3, 5, 0, 0, 0]), used)
     assert_close(padded, plain, 1e-6)
 
 

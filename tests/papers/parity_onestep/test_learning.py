@@ -88,11 +88,12 @@ def test_the_gradient_of_teacher_forcing_is_equation_6():
 
 def test_self_consistency_adds_a_part_of_the_predictions_loss():
     config, trial, tree, W, tokens = example("consistency")
-    chain, prediction = learning.losses(config, tree, W, tokens)
-    assert float(learning.loss(trial, W, tokens, None)) == pytest.approx(float(chain + 0.1 * prediction))
+    losses, loss = eqx.filter_jit(learning.losses), eqx.filter_jit(learning.loss)
+    chain, prediction = losses(config, tree, W, tokens)
+    assert float(loss(trial, W, tokens, None)) == pytest.approx(float(chain + 0.1 * prediction))
     direct = dataclasses.replace(config, method="direct")
-    alone = learning.losses(direct, tree, W, tokens)[1]
-    assert float(learning.loss(trial_of(direct), W, tokens, None)) == pytest.approx(float(alone))
+    alone = losses(direct, tree, W, tokens)[1]
+    assert float(loss(trial_of(direct), W, tokens, None)) == pytest.approx(float(alone))
 
 
 def test_a_level_opens_when_all_nodes_below_are_trained():
@@ -126,17 +127,17 @@ def test_what_is_measured_is_stated_of_fresh_inputs():
     measure = eqx.filter_jit(learning.measure)
     metrics = measure(trial, Training(W, None, jnp.float32(0)), None, 0)
     tokens = eqx.filter_jit(gradient.draw_block)(trial.key("test"), tree, config.test_examples)
-    scores = np.asarray(learning.scores_of(config, tree, W))
-    made = learning.rolled(config, jnp.asarray(scores), tokens[: tree.slots])
-    own, errors = made[-1], np.asarray(made - tokens[tree.slots :])
-    assert float(metrics["prediction loss"]) == pytest.approx(float(jnp.mean((own - tokens[-1]) ** 2) / 2), rel=1e-5)
-    assert float(metrics["accuracy"]) == pytest.approx(float(jnp.mean(jnp.sign(own) == tokens[-1])))
+    tokens, scores = np.asarray(tokens), np.asarray(eqx.filter_jit(learning.scores_of)(config, tree, W))
+    made = np.asarray(eqx.filter_jit(learning.rolled)(config, scores, tokens[: tree.slots]))
+    own, errors = made[-1], made - tokens[tree.slots :]
+    assert float(metrics["prediction loss"]) == pytest.approx(np.mean((own - tokens[-1]) ** 2) / 2, rel=1e-5)
+    assert float(metrics["accuracy"]) == pytest.approx(np.mean(np.sign(own) == tokens[-1]))
     on_children = [scores[a, node] + scores[b, node] for node, (a, b) in enumerate(np.asarray(tree.children))]
     assert float(metrics["CoT loss"]) == pytest.approx(np.mean(errors**2) / 2, rel=1e-5)
     assert float(metrics["largest score"]) == pytest.approx(scores.max())
     assert float(metrics["least on children"]) == pytest.approx(min(on_children), rel=1e-5)
     assert int(metrics["open groups"]) == sum(np.asarray(learning.open_levels(config, jnp.asarray(scores))))
-    training = learning.block(trial, None, None, None, jnp.int32(0))[:, : config.test_examples]
+    training = eqx.filter_jit(learning.block)(trial, None, None, None, jnp.int32(0))
     assert not np.array_equal(training[:, :32], tokens[:, :32])  # other inputs than those of training
     uniform = measure(trial, Training(0 * W, None, jnp.float32(0)), None, 0)
     assert float(uniform["largest score"]) == pytest.approx(1 / 10)

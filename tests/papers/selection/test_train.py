@@ -114,8 +114,9 @@ def test_training_counts_the_sets_above_the_threshold(program):
 
 def test_training_on_few_sign_vectors_meets_no_singular_set():
     config = replace(SMALL, encoding=Encodings(width=6, threshold=1.0, scheme="none"), test_sparsities=(2,))
-    sets = jax.vmap(partial(train.encoding_set, running(config), config.task.length))(jnp.arange(200, dtype=jnp.int32))
-    assert float(jax.vmap(coherence)(sets).max()) < 0.9
+    draw = jax.jit(jax.vmap(partial(train.encoding_set, running(config), config.task.length)))
+    sets = draw(jnp.arange(200, dtype=jnp.int32))
+    assert float(jax.jit(jax.vmap(coherence))(sets).max()) < 0.9
     assert np.isfinite(weights_after(config)["train/W"]).all()
 
 
@@ -132,7 +133,8 @@ def test_subsets_are_uniform_and_without_repeats():
 @pytest.mark.parametrize("law", ["gaussian", "laplace", "onehot", "shifted"])
 def test_token_laws_have_the_moments_they_promise(law):
     task = SparseSelection(50, 2, 4, law)
-    tokens = np.asarray(jax.vmap(lambda key: task.sample(key).tokens)(jax.random.split(jax.random.key(0), 400)))
+    draw = jax.jit(jax.vmap(lambda key: task.sample(key).tokens))
+    tokens = np.asarray(draw(jax.random.split(jax.random.key(0), 400)))
     flat = tokens.reshape(-1, 4)
     mean = {"shifted": 1.0, "onehot": 0.5}.get(law, 0.0)
     second = flat.T @ flat / len(flat)
