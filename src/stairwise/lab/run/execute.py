@@ -22,7 +22,7 @@ from stairwise.lab.contract.paper import Construction
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.plan import Group, Width, cut, outstanding
 from stairwise.lab.run.sharing import Reservations, Work
-from stairwise.lab.run.writing import Writer
+from stairwise.lab.run.writing import TrialWriter
 from stairwise.lab.store import provenance
 from stairwise.lab.store.checkpoint import Checkpoint
 from stairwise.lab.store.files import StoreError, scratch_name
@@ -123,7 +123,7 @@ def execute(
                 work.done(done.trial)
                 progress.concluded(done.trial, done.outcome.status, done.outcome.message, finals(done.outcome))
 
-            with Writer(store, conclude, at_once=any(trial.needs for trial in missing)) as writer:
+            with TrialWriter(store, conclude, at_once=any(trial.needs for trial in missing)) as writer:
                 while work.left:
                     if stop.is_set():
                         raise Interrupted

@@ -9,7 +9,7 @@ from stairwise.lab.store.store import Store
 SHORT_SECONDS = 1.0  # a group that took longer is stored before the next one begins
 
 
-class Writer:
+class TrialWriter:
     """Writes to a store, in order; `stored` is told, in the thread of the caller, of each that is there.
 
     At most one trial is on its way. `at_once`: none is, for trials that start from others.
@@ -36,7 +36,7 @@ class Writer:
         self.stored(done)
         return True
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> "TrialWriter":
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -1,7 +1,6 @@
 """From the store to the site: figures, data, microscopes and source pages by steps that remember, then all pages."""
 
 import dataclasses
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from stairwise.report.site.contents import Shown, code_digest, site_code, write_
 from stairwise.report.site.folder import FIRST, Folder, slug
 from stairwise.report.site.pages import Pages, assets
 from stairwise.report.site.sets import TrialSet, fingerprint, sets_of
-from stairwise.report.site.shared import Shared
 from stairwise.stories import build as stories
 
 REMEDY = "stairwise run --fresh runs them again"
@@ -55,7 +53,7 @@ def build(
         return out / FIRST
     held = shelf.read(taken)
     del taken  # with the text of its index
-    shown = {each.name: _shown(held, each, folder.shared) for paper in held.papers for each in paper.experiments}
+    shown = {each.name: _shown(held, each) for paper in held.papers for each in paper.experiments}
     figures = [
         step for each in shown.values() if each.drawn is not None for step in _figure_steps(folder, each, each.drawn)
     ]
@@ -117,42 +115,27 @@ def _stories(folder: Folder, papers: Sequence[str]) -> list[str]:
     return told
 
 
-def _shown(held: shelf.Shelf, experiment: Experiment, shared: Shared | None = None) -> Shown:
+def _shown(held: shelf.Shelf, experiment: Experiment) -> Shown:
     try:
         own = [
             each.as_published() if each.from_record else each
             for each in sets_of(experiment, held.of(experiment), held.runs)
         ]
-        return Shown(experiment, [*own, *_published(experiment, own, shared)])
+        return Shown(experiment, [*own, *_published(experiment, own)])
     except Exception as error:  # a plug-in's presets or needs may fail in any way
         return Shown(experiment, [], message(error))
 
 
-def _published(experiment: Experiment, own: Sequence[TrialSet], shared: Shared | None = None) -> list[TrialSet]:
+def _published(experiment: Experiment, own: Sequence[TrialSet]) -> list[TrialSet]:
     """What is published of an experiment, as sets of their own beside one's own trials."""
     files, there = published.files(experiment.name), {record.digest for each in own for record in each.records}
     if not files:
         return []
     if there and there.issuperset(trial["digest"] for path in files for trial in archive.about(path).trials):
         return []  # it is the record that is shown
-    found = _sets_of_the_record(experiment, published.store(files), shared or Shared())
-    return [each for each in found if not there.issuperset(record.digest for record in each.records)]
-
-
-def _sets_of_the_record(experiment: Experiment, store: Store, shared: Shared) -> list[TrialSet]:
-    """The published sets of an experiment. They are kept, since to sort thousands of trials takes longest of all that
-    a report does when nothing has to be drawn.
-    """
-    step = f"sets {experiment.name}", str(store.root)  # which is named by the digest of the published files
-    made = shared.take(*step)
-    if made is not None:
-        return pickle.loads(made[0]["sets"])
-    held = shelf.read(store)
+    held = shelf.read(published.store(files))
     found = [each.as_published() for each in sets_of(experiment, held.of(experiment), held.runs)]
-    for each in found:
-        each.prints  # noqa: B018 (kept with it)
-    shared.keep(*step, {"sets": pickle.dumps(found)}, None)
-    return found
+    return [each for each in found if not there.issuperset(record.digest for record in each.records)]
 
 
 # --- steps that remember ----------------------------------------------------------------------------------------------
