@@ -267,6 +267,7 @@ def which_width_is_enough(config: Widths, seed: int):
 
 
 BITS = 3.5  # c
+FINE = 45  # bits that round nothing which a check sees
 
 
 @dataclass(frozen=True)
@@ -305,6 +306,11 @@ def few_bits_represent_parity(config: RoundedConstruction, seed: int):
             yield hypothesis(f"the secret embeddings are linearly independent at n={n}", False)
             return
         model, tokens, parity = built
+        fine = precision.rounded_outputs(precision.few_bits(model, FINE), tokens, n, FINE)[:, 0]
+        yield equal(f"outputs in {FINE} bits, against none rounded, n={n}", fine, plain_outputs(model, tokens, n), 1e-9)
+        for name, was, now in zip(model._fields[1:4], model[1:4], precision.few_bits(model, 4)[1:4], strict=True):
+            steps = now / (np.abs(was).max() / 2**3)
+            yield at_most(f"{name} in 4 bits off whole steps, n={n}", np.abs(steps - np.round(steps)).max(), 1e-9)
         works = {}
         for bits in range(2, config.most + 1):
             outputs = precision.rounded_outputs(precision.few_bits(model, bits), tokens, n, bits)[:, 0]
@@ -317,6 +323,17 @@ def few_bits_represent_parity(config: RoundedConstruction, seed: int):
         found = precision.rounded(grid, bits)
         yield at_most(f"values of {bits} bits", len(np.unique(found)), 2**bits + 1)
         yield equal(f"largest error of {bits} bits", np.abs(found - grid).max(), 2.0**-bits, 0.01)
+
+
+def plain_outputs(model: precision.Dense, tokens: np.ndarray, query: int) -> np.ndarray:
+    """The output at one position, input by input, with nothing rounded."""
+    found = []
+    for bits in tokens.astype(np.int64):
+        seen = model.E[2 * np.arange(query + 1) + bits[: query + 1]]
+        weights = np.exp(seen @ model.A @ seen[-1])
+        attended = weights / weights.sum() @ seen
+        found.append(np.maximum(model.own @ seen[-1] + model.seen @ attended, 0) @ model.readout)
+    return np.array(found)
 
 
 def dense_construction(config: Represented, seed: int):
