@@ -274,8 +274,8 @@ LETTERS = Experiment(
     ),
     presets={
         "quick": Preset(
-            replace(SMALL, supervise="one", learning_rate=1e-3, final_rate=1.0, steps=200),
-            letters(3, 4),
+            replace(SMALL, supervise="one", learning_rate=1e-3, final_rate=1.0),
+            letters(3),
             seeds=1,
             note="too small and short for 4 hops; the gpu preset shows the figure",
         ),
