@@ -13,6 +13,7 @@ from stairwise.nn.attention import (
     Linear,
     MultiHeadAttention,
     attend,
+    attend_by_sums,
     attention_mask,
     attention_weights,
     dropout,
@@ -108,6 +109,22 @@ def test_a_query_that_sees_nothing_gets_zero_weights_output_and_gradient(dtype):
         gradient = jax.jit(jax.grad(lambda q: jnp.sum(attend(q, key, value, mask) ** 2)))(query)
         assert np.isfinite(gradient).all()
         np.testing.assert_array_equal(gradient[:2], 0)
+
+
+@pytest.mark.parametrize("mask", [None, [1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], ids=["everyone", "some", "nobody"])
+def test_one_query_attends_by_sums_as_by_products(mask):
+    keys = jax.random.split(jax.random.key(5), 4)
+    query, cotangent = (jax.random.normal(key, (1, 2, 3), dtype=jnp.float32) for key in keys[:2])
+    key, value = (jax.random.normal(key, (5, 2, 3), dtype=jnp.float32) for key in keys[2:])
+    seen = None if mask is None else jnp.array([mask], dtype=bool)
+
+    def pulled_back(attend):
+        found, back = jax.vjp(lambda *parts: attend(*parts, seen), query, key, value)
+        return found, *back(cotangent)
+
+    found, expected = (jax.jit(partial(pulled_back, way))() for way in (attend_by_sums, attend))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, 1e-6)
 
 
 def test_weights_are_probabilities_even_for_huge_scores():

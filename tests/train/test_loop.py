@@ -426,11 +426,11 @@ def test_the_host_waits_once_a_look_and_once_for_what_is_left(monkeypatch, goal,
 )
 def test_leaves_are_stacked_as_jax_stacks_them(leaves, x64):
     with jax.enable_x64(x64):
-        found, expected = _stacked(leaves), jnp.stack([jnp.asarray(leaf) for leaf in leaves])
+        (found, _), expected = _stacked([leaves, leaves[::-1]]), jnp.stack([jnp.asarray(leaf) for leaf in leaves])
         assert (found.dtype, found.shape, found.weak_type) == (expected.dtype, expected.shape, expected.weak_type)
         assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
 
 
 def test_a_number_that_jax_has_no_room_for_is_refused_in_a_group_too():
     with pytest.raises(OverflowError):
-        _stacked((1, 2**40))
+        _stacked([(1, 2**40)])

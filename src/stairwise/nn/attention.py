@@ -81,6 +81,23 @@ def attend(
     return jnp.where(mask.any(axis=1)[:, None, None], attended, 0)
 
 
+def attend_by_sums(
+    query: Float[Array, "1 heads head_width"],
+    key: Float[Array, "keys heads head_width"],
+    value: Float[Array, "keys heads head_width"],
+    mask: Bool[Array, "1 keys"] | None = None,
+) -> Float[Array, "1 heads head_width"]:
+    """`attend` of one query by entries that are multiplied and added.
+
+    A product of matrices is wasted on one row, and has keys and values copied into an order of its own.
+    """
+    dtype = jnp.promote_types(query.dtype, jnp.float32)
+    scores = jnp.sum(query.astype(dtype) * key.astype(dtype), axis=-1) / query.shape[-1] ** 0.5  # [keys, heads]
+    seen = jnp.ones((len(key), 1), dtype=bool) if mask is None else mask.T
+    weights = jnp.where(seen, jax.nn.softmax(jnp.where(seen, scores, jnp.finfo(dtype).min / 2), axis=0), 0)
+    return jnp.sum(weights[:, :, None] * value.astype(dtype), axis=0, keepdims=True).astype(value.dtype)
+
+
 def attend_packed(
     packed: Packed, mask: Bool[Array, "#length length"] | None = None, shift: Shift = None
 ) -> Float[Array, "length heads head_width"]:
@@ -270,6 +287,8 @@ def _turns_nothing(rotate: Rotation | None, query: Array) -> bool:
 
 def _attend(query: Array, key: Array, value: Array, mask: Array | None, bias: Bias) -> Array:
     """`attend`, whose kernels take no bias: with one, by the weights."""
+    if bias is None and len(query) == 1 and on_gpu(query.dtype) and not tapped():
+        return attend_by_sums(query, key, value, mask)
     if bias is None:
         return attend(query, key, value, mask)
     return weighted_values(attention_weights(query, key, mask, bias), value)

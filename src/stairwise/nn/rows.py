@@ -33,7 +33,8 @@ class Cut(NamedTuple):
     span: int = 1
 
 
-FORWARD, BACKWARD, TILED = Cut(1024, 1), Cut(2048, 2, span=32), Cut(2048, 4)  # norms, their gradients, GELU
+FORWARD, BACKWARD = Cut(1024, 1), Cut(2048, 2, span=32)  # of norms
+GELU_FORWARD, GELU_BACKWARD, STRIP = Cut(2048, 4), Cut(2048, 4, span=32), 256  # columns of a program
 
 
 class Norm(NamedTuple):
@@ -300,51 +301,56 @@ activated.defvjp(gelu_remember, gelu_differentiate)
 
 
 def gelu_forward(rows: Rows, bias: Row, *, interpret: bool = False) -> Rows:
-    shape = jax.ShapeDtypeStruct(rows.shape, rows.dtype)
-    return launch(gelu_forward_kernel, shape, tiles(rows), TILED, interpret)(rows, bias)
+    shape, grid = jax.ShapeDtypeStruct(rows.shape, rows.dtype), strips(GELU_FORWARD, *rows.shape)
+    return launch(gelu_forward_kernel, shape, grid, GELU_FORWARD, interpret)(rows, bias)
 
 
 def gelu_backward(rows: Rows, bias: Row, cotangent: Rows, *, interpret: bool = False) -> tuple[Rows, Row]:
-    grid = tiles(rows)
+    grid = strips(GELU_BACKWARD, *rows.shape)
     shapes = (
         jax.ShapeDtypeStruct(rows.shape, rows.dtype),
         jax.ShapeDtypeStruct((grid[0], rows.shape[-1]), jnp.float32),
     )
-    moved, sums = launch(gelu_backward_kernel, shapes, grid, TILED, interpret)(rows, bias, cotangent)
+    moved, sums = launch(gelu_backward_kernel, shapes, grid, GELU_BACKWARD, interpret)(rows, bias, cotangent)
     return moved, sums.sum(axis=0).astype(bias.dtype)
 
 
-def tiles(rows: Any) -> tuple[int, int]:
-    """The grid of an array that is cut in rows and in columns."""
-    count, width = rows.shape
-    tall, wide = tile(count)
-    return -(-count // tall), -(-width // wide)
+def strips(cut: Cut, count: int, width: int) -> tuple[int, int]:
+    """The grid of an array that is cut in columns, too.
 
-
-def tile(count: int) -> tuple[int, int]:
-    """Rows and columns of a tile.
-
-    >>> tile(21), tile(1000)
-    ((32, 64), (32, 64))
+    >>> strips(GELU_BACKWARD, 21, 1024), strips(GELU_FORWARD, 21, 48)
+    ((1, 4), (1, 1))
     """
-    tall = min(32, 1 << (count - 1).bit_length())
-    return tall, TILED.entries // tall
+    return programs(cut, count, strip(width)), -(-width // strip(width))
+
+
+def strip(width: int) -> int:
+    return min(STRIP, padded(width))
 
 
 def gelu_forward_kernel(rows, bias, result) -> None:
-    places = tile_of(rows)
+    places = block_of(GELU_FORWARD, rows, strip(rows.shape[-1]))
     sums = places.load(rows) + places.load_row(bias)
-    places.store(result, 0.5 * sums * (1 + jnp.tanh(CURVE * sums * (1 + CUBE * sums * sums))))
+    places.store(result, sums * share_of(sums))
 
 
 def gelu_backward_kernel(rows, bias, cotangent, moved, biases) -> None:
-    places = tile_of(rows)
-    sums = places.load(rows) + places.load_row(bias)
-    bent = jnp.tanh(CURVE * sums * (1 + CUBE * sums * sums))
-    slope = 0.5 * (1 + bent) + 0.5 * sums * (1 - bent * bent) * CURVE * (1 + 3 * CUBE * sums * sums)
-    step = places.load(cotangent) * slope
-    places.store(moved, step)
-    places.store_row(biases, jnp.sum(step, axis=0))
+    """With s = sigmoid(2u): d(x s)/dx = s + x s (1 - s) 2 du/dx."""
+
+    def turn(places: Tile) -> tuple[Array, ...]:
+        sums = places.load(rows) + places.load_row(bias)
+        share = share_of(sums)
+        slope = share + 2 * CURVE * sums * share * (1 - share) * (1 + 3 * CUBE * sums * sums)
+        step = places.load(cotangent) * slope
+        places.store(moved, step)
+        return (step,)
+
+    in_turns(GELU_BACKWARD, rows, turn, (biases,), strip(rows.shape[-1]))
+
+
+def share_of(sums: Array) -> Array:
+    """(1 + tanh u) / 2 = sigmoid(2u) of u = sqrt(2 / pi) (x + 0.044715 x^3): one exponential, and no branches."""
+    return 1 / (1 + jnp.exp(-2 * CURVE * sums * (1 + CUBE * sums * sums)))
 
 
 # --- one program's part of an array -----------------------------------------------------------------------------------
@@ -388,36 +394,32 @@ class Tile(NamedTuple):
         triton.store(place, row.astype(array.dtype), mask=self.columns < array.shape[-1])
 
 
-def in_turns(cut: Cut, array, turn: Callable[[Tile], tuple[Array, ...]], sums: tuple[Any, ...]) -> None:
+def in_turns(
+    cut: Cut, array, turn: Callable[[Tile], tuple[Array, ...]], sums: tuple[Any, ...], wide: int | None = None
+) -> None:
     """`turn` on all rows of a program, a few at a time; what it gives is summed over them and leaves it once."""
-    count, width = array.shape
-    tall = rows_of(cut, count, width)
-    times, first = turns(cut, count, tall), block_of(cut, array)
+    count, whole = array.shape[0], wide is None
+    wide = wide or padded(array.shape[-1])
+    tall = rows_of(cut, count, wide)
+    times, first = turns(cut, count, tall), block_of(cut, array, None if whole else wide)
 
     def add(place, totals):
         parts = turn(first.moved(array, place * tall))
         return tuple(total + jnp.sum(part, axis=0) for total, part in zip(totals, parts, strict=True))
 
-    totals = lax.fori_loop(0, times, add, tuple(jnp.zeros(padded(width), dtype=jnp.float32) for _ in sums))
+    totals = lax.fori_loop(0, times, add, tuple(jnp.zeros(wide, dtype=jnp.float32) for _ in sums))
     for place, total in zip(sums, totals, strict=True):
         first.store_row(place, total)
 
 
-def block_of(cut: Cut, array) -> Tile:
-    """Whole rows: the first that a program takes."""
+def block_of(cut: Cut, array, wide: int | None = None) -> Tile:
+    """The first rows that a program takes: whole ones, or `wide` columns of them."""
     from jax.experimental.pallas import program_id
 
-    count, width = array.shape
-    tall = rows_of(cut, count, width)
-    number = program_id(0)
-    return _block(array, number, tall * turns(cut, count, tall), tall, 0, padded(width))
-
-
-def tile_of(array) -> Tile:
-    from jax.experimental.pallas import program_id
-
-    tall, wide = tile(array.shape[0])
-    return _block(array, program_id(0), tall, tall, program_id(1), wide)
+    count, column = array.shape[0], 0 if wide is None else program_id(1)
+    wide = wide or padded(array.shape[-1])
+    tall = rows_of(cut, count, wide)
+    return _block(array, program_id(0), tall * turns(cut, count, tall), tall, column, wide)
 
 
 def _block(array, number, step: int, tall: int, place, wide: int) -> Tile:
