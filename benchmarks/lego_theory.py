@@ -60,7 +60,9 @@ def batches_of(L: int, model: models.ClauseTransformer, clauses: Integer[Array, 
 
 
 def row(settings: Settings) -> Row:
-    variables, L, neurons, batch, batches = (6, 3, 2, 2, 50) if settings.tiny else (161, 5, 12, 8, 100)
+    variables, L, neurons, batch, batches = (
+        (6, 3, 2, 2, 50) if settings.tiny else (161, 5, 12, 8, 800 if settings.device == "gpu" else 100)
+    )
     task, device = lego("C6", variables, L), settings.torch_device
     model = jax.device_put(network(task, neurons))  # the numbers among its leaves, too, are there once and for all
     told = chains.sentences(task, chains.drawn(task, 0, batch * batches))[:, : L + STEP]

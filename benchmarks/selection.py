@@ -95,7 +95,9 @@ def agreement(config: Online, cheapest: bool, device: str) -> float:
 def our_steps(config: Online, width: int = 1, graph: bool = True) -> Work:
     """The whole training of a group of models without its measurements."""
     stage = train.online(structure(config))[0]
-    program = Program([Stage(stage.name, stage.init, stage.tick, stage.max_ticks, graph=graph)], width)
+    program = Program(
+        [Stage(stage.name, stage.init, stage.tick, stage.max_ticks, graph=graph, tuned=stage.tuned)], width
+    )
     members = [Member(seed, config) for seed in range(width)]
     return Work(lambda: program.run(members), config.steps * width)
 

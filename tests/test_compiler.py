@@ -130,22 +130,23 @@ def test_loops_are_graphs_where_that_was_tried_and_the_user_has_not_said_otherwi
     monkeypatch, kind, version, flags, expected
 ):
     monkeypatch.setenv("XLA_FLAGS", flags)
-    assert compiler.graphs(kind, version) == expected
+    assert compiler.known_to(kind, version, compiler.GRAPHS) == expected
 
 
 def test_options_that_the_compiler_does_not_take_are_left_out(monkeypatch):
-    monkeypatch.setattr(compiler, "graphs", lambda kind, version: compiler.GRAPHS)
+    monkeypatch.setattr(compiler, "known_to", lambda kind, version, options: options)
     monkeypatch.setattr(compiler, "GRAPHS", {"xla_no_such_option": 1})
     compiler._taken.cache_clear()
-    assert compiler.for_loops() == {}
+    assert compiler.for_stage(graph=True) == {}
     compiler._taken.cache_clear()
 
 
-def test_the_loops_of_small_kernels_are_compiled_with_these_options_and_others_are_not(monkeypatch):
+@pytest.mark.parametrize("tuned", [True, False])
+@pytest.mark.parametrize("graph", [True, False])
+def test_the_loop_of_a_stage_is_compiled_with_the_options_that_the_stage_asks_for(monkeypatch, graph, tuned):
     """The compiler takes them on a CPU, too, where they mean nothing."""
-    monkeypatch.setattr(compiler, "for_loops", lambda: compiler.GRAPHS)
+    monkeypatch.setattr(compiler, "known_to", lambda kind, version, options: options)
     stage = Stage("s", lambda trial, carry, key: jnp.float32(0), lambda trial, state, key, t: state + 1, 3)
-    for graph, options in ((True, compiler.GRAPHS), (False, {})):
-        program = Program([replace(stage, graph=graph)])
-        assert program.options == options
-        assert program.run([Member(0)])[0].status == "finished"
+    program = Program([replace(stage, graph=graph, tuned=tuned)])
+    assert program.options == (compiler.GRAPHS if graph else {}) | ({} if tuned else compiler.LIBRARY)
+    assert program.run([Member(0)])[0].status == "finished"

@@ -26,7 +26,10 @@ GRAPHS: dict[str, bool | int | str] = {  # a loop is one launch, where a GPU wou
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,WHILE,CONDITIONAL,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
 }
-GRAPHS_KNOWN = ((0, 11, 2), (0, 12, 0))
+LIBRARY: dict[str, bool | int | str] = {  # the compiler's own products are tried one by one, which takes seconds
+    "xla_gpu_enable_triton_gemm": False,
+}
+GPU_KNOWN = ((0, 11, 2), (0, 12, 0))
 THREADS = "OPENBLAS_NUM_THREADS"  # of NumPy
 SOONER_KNOWN = ((0, 10, 2), (0, 11, 0))  # the first release that was tried with them, and the first that was not
 
@@ -45,20 +48,22 @@ def sooner(version: str) -> dict[str, bool | int | str]:
     return dict(SOONER) if first <= _numbers(version) < unknown else {}
 
 
-def graphs(kind: str, version: str) -> dict[str, bool | int | str]:
-    """Options of the compiler, by name, for loops on this kind of device; none where the user has set them."""
-    first, unknown = GRAPHS_KNOWN
+def known_to(kind: str, version: str, options: dict[str, bool | int | str]) -> dict[str, bool | int | str]:
+    """Those options of the compiler, by name, on this kind of device; none where the user has set one of them."""
+    first, unknown = GPU_KNOWN
     known = "nvidia" in kind.lower() and first <= _numbers(version) < unknown
-    set_by_user = any(name in os.environ.get("XLA_FLAGS", "") for name in GRAPHS)
-    return dict(GRAPHS) if known and not set_by_user else {}
+    set_by_user = any(name in os.environ.get("XLA_FLAGS", "") for name in options)
+    return dict(options) if known and not set_by_user else {}
 
 
-def for_loops() -> dict[str, bool | int | str]:
-    """`graphs` of the device that programs run on, if its compiler takes them."""
+def for_stage(graph: bool = False, tuned: bool = False) -> dict[str, bool | int | str]:
+    """Options for a program of a stage on the device that it runs on, if its compiler takes them."""
     import jax
 
-    options = graphs(jax.devices()[0].device_kind, installed())
-    return options if options and _taken() else {}
+    asked = [options for options, wanted in ((GRAPHS, graph), (LIBRARY, not tuned)) if wanted]
+    kind, version = jax.devices()[0].device_kind, installed()
+    chosen = {name: value for options in asked for name, value in known_to(kind, version, options).items()}
+    return chosen if chosen and _taken() else {}
 
 
 @cache
@@ -66,7 +71,7 @@ def _taken() -> bool:
     import jax
 
     try:
-        jax.jit(lambda x: x + 1, compiler_options=GRAPHS)(0.0)
+        jax.jit(lambda x: x + 1, compiler_options=GRAPHS | LIBRARY)(0.0)
     except Exception:  # a release or a plug-in that does not know them
         return False
     return True

@@ -98,6 +98,7 @@ def gradient_training(
     train_only: Callable[[Any], Any] | None = None,
     received: Callable[[RunningTrial[Any], Any], Any] | None = None,
     key_role: str | None = None,
+    tuned: bool = False,
     name: str = "train",
 ) -> Stage:
     """A stage of gradient steps; the model goes on to the next stage, and to the store.
@@ -120,6 +121,7 @@ def gradient_training(
     finish(trial, state, key)   further arrays to store
     train_only(model)           a pytree of booleans, or a prefix of one: what is False keeps its value
     key_role                    the role whose n-th key batch n gets (default: that of the stage's ticks)
+    tuned                       as in `Stage`: for models whose matrix products are all small
     """
     _check_counts(name, steps, steps_per_tick, micro_batches)
     if isinstance(until, Reached) and look is None:
@@ -228,6 +230,7 @@ def gradient_training(
         finish=kept,
         per_tick=steps_per_tick / micro_batches,
         graph=True,
+        tuned=tuned,
     )
 
 

@@ -142,14 +142,15 @@ class _Compiled:
     def __init__(self, stage: Stage, width: int, mesh: Mesh | None = None):
         self.stage = stage
         self.lift: Callable[..., Any] = _alone if width == 1 else jax.vmap
-        self.init = jax.jit(_spread(mesh, self._init))
-        self.begin = jax.jit(_spread(mesh, self._begin, MEMBERS, (MEMBERS, LOOP)))
-        self.options = compiler.for_loops() if stage.graph else {}
+        seldom = partial(jax.jit, compiler_options=compiler.for_stage() or None)  # run once, or at a look
+        self.init = seldom(_spread(mesh, self._init))
+        self.begin = seldom(_spread(mesh, self._begin, MEMBERS, (MEMBERS, LOOP)))
+        self.options = compiler.for_stage(stage.graph, stage.tuned)
         ticking = _spread(mesh, self._advance, (MEMBERS, LOOP, SHARED), LOOP)
         self.advance = jax.jit(ticking, donate_argnums=1, compiler_options=self.options or None)
-        self.measure = jax.jit(_spread(mesh, self._measure))
-        self.snapshot = jax.jit(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
-        self.finish = jax.jit(_spread(mesh, self._finish)) if stage.finish else None
+        self.measure = seldom(_spread(mesh, self._measure))
+        self.snapshot = seldom(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
+        self.finish = seldom(_spread(mesh, self._finish)) if stage.finish else None
         self.sizes = jax.jit(_spread(mesh, self.lift(_sizes)))
 
     def keys(self, trial, role: str):

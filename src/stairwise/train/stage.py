@@ -26,7 +26,8 @@ class Stage:
     when(carry) -> bool                         decided on the host, for the whole group: False skips the stage
 
     `counts` and `per_tick` are for the x-axes of pictures: what they count, and how much of it a tick is.
-    `graph`: an NVIDIA GPU is given all kernels of a tick at once (`compiler.for_loops`).
+    `graph`: an NVIDIA GPU is given all kernels of a tick at once (`compiler.for_stage`). `tuned`: there matrix products
+    are chosen by trial while the tick is compiled, which takes seconds and gains where all of them are small.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Stage:
     counts: str = "gradient steps"
     per_tick: float = 1.0
     graph: bool = False
+    tuned: bool = False
 
     def __post_init__(self):
         if self.max_ticks < 0:

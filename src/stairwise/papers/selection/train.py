@@ -55,6 +55,7 @@ def online(config: Online) -> list[Stage]:
             keep=lambda parameters: named_leaves(assemble(parameters)),
             finish=fresh_losses,
             train_only=None if config.train_value else lambda parameters: {name: name != "V" for name in parameters},
+            tuned=True,
         )
     ]
 
