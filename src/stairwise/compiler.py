@@ -66,6 +66,13 @@ def for_stage(graph: bool = False, tuned: bool = False) -> dict[str, bool | int 
     return chosen if chosen and _taken() else {}
 
 
+def waits_for_one_core() -> bool:
+    """Whether the device's compiler has most programs on one core, as a GPU's has; that of a CPU uses several."""
+    import jax
+
+    return jax.default_backend() == "gpu"
+
+
 @cache
 def _taken() -> bool:
     import jax

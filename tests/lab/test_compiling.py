@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from stairwise import compiler
 from stairwise.lab.sweep import sweep
 from stairwise.papers.lego.decoder import Decoder
 from stairwise.papers.lego.rollout import roll_out
@@ -38,10 +39,15 @@ def counted() -> Iterator[Counter]:
         jax.monitoring.unregister_event_duration_listener(listen)
 
 
-def test_a_sweep_over_seeds_and_learning_rates_compiles_once_for_each_static_part(tmp_path):
+@pytest.mark.parametrize("together", [False, True], ids=["as they are called", "side by side"])
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_sweep_over_seeds_and_learning_rates_compiles_once_for_each_static_part(
+    tmp_path, monkeypatch, width, together
+):
+    monkeypatch.setattr(compiler, "waits_for_one_core", lambda: together)
     grid = {"learning_rate": [0.1, 1.0], "batch": [2, 4]}
     with counted() as found:
-        result = sweep("selection/online", grid, seeds=2, changes=SMALL, store=str(tmp_path / "store"))
+        result = sweep("selection/online", grid, seeds=2, changes=SMALL, store=str(tmp_path / "store"), group=width)
     assert sum(result.statuses.values()) == 8
     functions = ("_begin", "_advance", "_measure", "_finish")
     assert {name: found[name] for name in functions} == dict.fromkeys(functions, 2)

@@ -9,6 +9,7 @@ twice a second, the host gets control back.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -152,6 +153,18 @@ class _Compiled:
         self.snapshot = seldom(_spread(mesh, self.lift(stage.snapshot))) if stage.snapshot else None
         self.finish = seldom(_spread(mesh, self._finish)) if stage.finish else None
         self.sizes = jax.jit(_spread(mesh, self.lift(_sizes)))
+        self.made = mesh is not None or not compiler.waits_for_one_core()
+
+    def compile_together(self, trial, carry, running, tick, ticks) -> None:
+        """All programs of the stage side by side, each on a core of its own: the calls that follow find them made."""
+        self.made = True
+        begun, loop = jax.eval_shape(self.begin, trial, carry, running)
+        wanted = [self.begin.lower(trial, carry, running), self.advance.lower(begun, loop, tick)]
+        wanted.append(self.measure.lower(begun, loop.state, ticks))
+        if self.finish is not None:
+            wanted.append(self.finish.lower(begun, loop.state))
+        with ThreadPoolExecutor(len(wanted)) as threads:
+            list(threads.map(lambda lowered: lowered.compile(), wanted))
 
     def keys(self, trial, role: str):
         return self.lift(lambda seed: role_key(seed, f"{self.stage.name}/{role}"))(trial.seed)
@@ -344,6 +357,9 @@ class _Group:
                 self.running = self.sound.copy()
                 self.hooks.compiling(compiled.stage.name)
                 self.looked, began = None, 0
+                if not compiled.made:
+                    ticks = self.device(np.zeros(self.program.width, dtype=np.int32))
+                    compiled.compile_together(self.trial, self.carry, self.device(self.running), self.tick(0), ticks)
                 loop = self.begin(compiled)
             else:
                 self.trial = self.place(self.trial)
