@@ -33,6 +33,17 @@ def test_a_row_that_failed_says_why(timings):
     assert "out of luck" in timings.line(row)
 
 
+def test_a_gpu_adds_how_busy_it_was(timings, monkeypatch, tmp_path):
+    facts = {"model TFLOP/s": 123.4, "share of matrix rate": 0.41, "device busy, ms": 0.5, "waiting share": 0.25}
+    row = {"bench": "seeds", "work": "w", "unit": "step", "mirror": "", "failure": "", "facts": facts}
+    row |= {"milliseconds": {"ours": [1.0], "eager": [3.0], "compiled": []}}
+    row |= {"times faster than eager": [3.0, 3.0, 3.0], "times faster than compiled": None}
+    machine = {"device": {"kind": "a GPU"}, "cores": 16, "versions": {}}
+    monkeypatch.setattr(timings, "FOLDER", tmp_path)
+    (tmp_path / "gpu.json").write_text(json.dumps({"machine": machine, "rows": [row]}))
+    assert timings.table("gpu").endswith("| `seeds`: w | 123 | 0.5 | 41% | 25% |")
+
+
 def test_every_file_of_timings_is_shown_as_it_is(timings):
     page = (DOCS / "results/bench.md").read_text()
     for path in (DOCS / "results/bench").glob("*.json"):

@@ -2,27 +2,56 @@
 
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "results" / "bench"
 HEAD = ("work", "unit", "Stairwise, ms", "PyTorch eager, ms", "times", "compiled, ms", "times")
+SHARES = {"share of matrix rate": "share of the matrix rate", "waiting share": "waiting"}  # what a GPU adds to a row
+MEASURED = ("model TFLOP/s", "device busy, ms")
+MEMORY = ("peak so far, MB", "limit, MB")  # of the process, not of the row
 
 
 def table(name: str) -> str:
     """One line per row, and below it what both sides ran on.
 
-    A row that failed says so in the place of its numbers.
+    A row that failed says so in the place of its numbers. On a GPU a second table says how busy the device was.
     """
     found = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    lines = [f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}", *map(line, found["rows"])]
-    facts = [f"- {row['work']}: {fact}: {value}." for row in found["rows"] for fact, value in row["facts"].items()]
-    return "\n".join([*lines, "", machine(found), *(["", *facts] if facts else [])])
+    parts = ["\n".join([*head(HEAD), *map(line, found["rows"])]), machine(found)]
+    busy = [row for row in found["rows"] if isinstance(row["facts"].get("waiting share"), float)]
+    if busy:
+        parts.append("\n".join([*head(("work", *MEASURED, *SHARES.values())), *map(device_line, busy)]))
+    shown = {*SHARES, *MEASURED, *MEMORY}
+    facts = [(row["work"], *fact) for row in found["rows"] for fact in row["facts"].items() if fact[0] not in shown]
+    if facts:
+        parts.append("\n".join(f"- {work}: {fact}: {told(value)}." for work, fact, value in facts))
+    return "\n\n".join(parts)
+
+
+def head(names: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
+
+
+def device_line(row: dict[str, Any]) -> str:
+    facts = row["facts"]
+    numbers = [told(facts[name]) if name in facts else "" for name in MEASURED]
+    shares = [f"{facts[name]:.0%}" if name in facts else "" for name in SHARES]
+    return f"| {' | '.join([described(row), *numbers, *shares])} |"
+
+
+def told(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def described(row: dict[str, Any]) -> str:
+    against = f", against {row['mirror']}" if row["mirror"] else ""
+    return f"`{row['bench']}`: {row['work']}{against}"
 
 
 def line(row: dict[str, Any]) -> str:
-    against = f", against {row['mirror']}" if row["mirror"] else ""
-    begun = [f"`{row['bench']}`: {row['work']}{against}", row["unit"]]
+    begun = [described(row), row["unit"]]
     if row["failure"]:
         return f"| {' | '.join([*begun, row['failure'], '', '', '', ''])} |"
     sides = {side: milliseconds(row["milliseconds"][side]) for side in ("ours", "eager", "compiled")}
