@@ -22,6 +22,11 @@ SOONER: dict[str, bool | int | str] = {  # a program that runs for milliseconds 
     "xla_cpu_parallel_codegen_split_count": 1,
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
+# a program that runs for seconds, also where a claim has its others compiled with few optimisations
+THOROUGH: dict[str, bool | int | str] = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+}
 GRAPHS: dict[str, bool | int | str] = {  # a loop is one launch, where a GPU would wait for the host at each kernel
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,WHILE,CONDITIONAL,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,

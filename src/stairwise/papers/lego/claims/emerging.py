@@ -2,14 +2,13 @@
 
 from functools import lru_cache
 
-import jax
 import numpy as np
 
 from stairwise.lab.contract.checks import at_least, at_most, equal, measured, row, true
 from stairwise.papers.lego import model as models
 from stairwise.papers.lego.claims.ledger import LEDGER
 from stairwise.papers.lego.claims.phases import EXPONENT, FREELY, ON_FIBERS, emerged, half
-from stairwise.papers.lego.claims.training import Resolved, carried, seen
+from stairwise.papers.lego.claims.training import Resolved, carried, probabilities, seen
 from stairwise.papers.lego.theory import emerging
 
 
@@ -20,8 +19,9 @@ def winners(config: Resolved, seed: int) -> emerging.Winners:
     classes = np.arange(len(one.winner))[:, None]
     action = np.asarray(one.history.features.action)[:, classes, one.winner]
     value = np.asarray(one.history.features.value)[:, classes, one.winner]
-    logit = np.asarray(jax.jit(jax.vmap(one.token.probabilities))(one.history.features))
-    return emerging.winners(action, value, logit, group.fibers, models.feature_ratio(group.actions, group.values))
+    return emerging.winners(
+        action, value, probabilities(one), group.fibers, models.feature_ratio(group.actions, group.values)
+    )
 
 
 def by_loops(config: Resolved, seed: int, place: int) -> dict[str, np.ndarray]:

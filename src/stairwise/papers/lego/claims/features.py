@@ -1,6 +1,7 @@
 """What the FFN has learned on one-step chains: Theorems B.1 and C.1, the conserved sum, the curriculum."""
 
 import dataclasses
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -393,6 +394,11 @@ def order_on_fibers(config: Trained, seed: int):
     yield note("two fibers whose means differ by less than their spread may swap: no pass line at these sizes")
 
 
+@lru_cache(maxsize=1)
+def _split():
+    return jax.jit(lambda token, now: (phases.gamma(token, now), jax.grad(lambda now: token.loss(now))(now)))
+
+
 @LEDGER.exact(
     "defB5-gamma",
     statement=("Definition B.5", "Definition C.7", "Eq. (31)"),
@@ -405,10 +411,9 @@ def order_on_fibers(config: Trained, seed: int):
 def gradients_split_into_push_and_pull(config: Trained, seed: int):
     one, group = seen(config, seed), config.group
     middle = len(one.V) // 2
-    split = jax.jit(lambda now: (phases.gamma(one.token, now), jax.grad(one.token.loss)(now)))
     for name, place in (("at the start", 0), ("halfway", middle), ("later", middle + middle // 4)):
         now = one.moment(place)
-        parts, gradient = split(now)
+        parts, gradient = _split()(one.token, now)
         push, pull = np.asarray(parts.push), np.asarray(parts.pull)
         yield equal(f"gradient of V(y) {name}", -np.asarray(gradient.value), (push - pull.sum(axis=2)) / 2, 1e-10)
         if group.free:  # then each action has one value that it takes to j

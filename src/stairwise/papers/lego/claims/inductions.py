@@ -166,6 +166,7 @@ LEDGER.family(
             rf" E.34 shows it; {SAYS_IND}",
             "of": (inductions.e2, inductions.answer_lead),
             "given": {"stage": "1.2.2", "without": NOT_AHEAD},
+            "optimise": True,
             "hypotheses": both(SYMMETRY, many_values),
             "cases": MANY_VALUES,
         },

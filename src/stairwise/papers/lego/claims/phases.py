@@ -5,6 +5,7 @@ C; one function measures both. They look at the same descents, in the theorems' 
 """
 
 import dataclasses
+from functools import lru_cache
 
 import jax
 import numpy as np
@@ -21,7 +22,10 @@ from stairwise.papers.lego.claims.training import (
     Trained,
     begun,
     carried,
+    emergences,
     gammas,
+    gradients,
+    logits,
     pushes_are_the_gradient,
     regime,
     resolved,
@@ -80,8 +84,7 @@ def growth_of(config: Trained, V: np.ndarray) -> np.ndarray:
 def growth_is_a_power(config: Resolved, seed: int):
     one = seen(config, seed)
     yield carried(one)
-    gradient = jax.jit(jax.vmap(jax.grad(one.token.loss)))(one.history.features)
-    rate = -one.of_winners(np.asarray(jax.vmap(ffn.emergence, in_axes=(0, None))(gradient, one.token.fibers)))
+    rate = -one.of_winners(emergences(one.token, gradients(one)))
     V = one.of_winners(one.V)
     low, high = 2 * config.bias, config.network.rho / 2
     inside = up_to(one, one.first(high)) & (low < V) & (high > V)
@@ -96,7 +99,7 @@ def proxy_distance(config: Resolved, seed: int):
     """max |V_psi - proxy| up to its emergence, in units of mu d^{3 c_1 - 1/2}."""
     one = seen(config, seed)
     yield carried(one)
-    proxy = np.asarray(jax.vmap(ffn.emergence, in_axes=(0, None))(one.history.proxy, one.token.fibers))
+    proxy = emergences(one.token, one.history.proxy)
     distance = np.abs(one.of_winners(one.V) - one.of_winners(proxy))
     worst = float(distance[up_to(one, one.first(emerged(config)))].max())
     yield at_most("distance from the proxy", worst, config.bias * config.vocabulary ** (3 * EXPONENT - 0.5))
@@ -274,13 +277,18 @@ LEDGER.family(
 )
 
 
+@lru_cache(maxsize=1)
+def _stationary():
+    return jax.jit(jax.vmap(phases.stationary, in_axes=(0, None)))
+
+
 def stationarity(config: Resolved, seed: int):
     """After V = (log d)/2: half the sum of eta Gamma+ against the rise of V(y) - sum of V(g) off the fiber."""
     one = seen(config, seed)
     yield carried(one)
     first = np.maximum(one.first(half(config)), 0)
     pushed = one.of_winners(np.asarray(one.history.pushed))
-    raised = jax.vmap(phases.stationary, in_axes=(0, None))(one.history.features, one.token.fibers)
+    raised = _stationary()(one.history.features, one.token.fibers)
     rise = one.of_winners(np.asarray(raised))
     gained, risen = (found[-1] - np.take_along_axis(found, first[None], axis=0)[0] for found in (pushed, rise))
     yield at_most("half of all pushes over the rise of Upsilon", gained / 2 / risen, 1.05)
@@ -354,8 +362,7 @@ def convergence(config: Resolved, seed: int):
     yield carried(one)
     yield from pushes_are_the_gradient(one)
     floor = start.logit_floor(config.vocabulary, config.clip)
-    outputs = jax.jit(jax.vmap(one.token.logits))(one.history.features)
-    unclipped = ((np.asarray(outputs) < float(one.token.clip)) & np.asarray(one.token.fibers)).sum(axis=2)
+    unclipped = ((logits(one) < float(one.token.clip)) & np.asarray(one.token.fibers)).sum(axis=2)
     push = one.of_winners(np.asarray(gammas(one).push)) * config.group.actions * config.group.values
     V = one.of_winners(one.V)
     linear = (2 * config.network.rho < V) & (unclipped > 0)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from stairwise.compiler import THOROUGH
 from stairwise.config import option
 from stairwise.lab.contract.checks import at_most, equal, hypothesis
 from stairwise.papers.lego import activation, algorithms, ffn, groups
@@ -128,7 +129,7 @@ def _first_move(config: Trained) -> float:
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # by identity, so that what is made of it can be kept
 class Seen:
     """A token, its features over time (arrays with a leading time axis), and the shape at the end."""
 
@@ -182,11 +183,16 @@ def _activation(config: Trained) -> Any:
 def seen(config: Trained, seed: int) -> Seen:
     """The descent of one seed."""
     token, begin = begun(config, seed)
-    kept = phases.history(token, begin, config.learning_rate, config.scale, config.steps, config.points)
+    sizes = config.learning_rate, config.scale, config.steps, config.points
+    kept = jax.tree.map(np.asarray, _history()(token, begin, *sizes))
     last = jax.tree.map(lambda rows: rows[-1], kept.features)
     shape = jax.tree.map(np.asarray, _shape()(token, last))
-    V = np.asarray(_emergence()(kept.features, token.fibers))
-    return Seen(token, kept, shape, V, np.asarray(shape.winner))
+    return Seen(token, kept, shape, emergences(token, kept.features), np.asarray(shape.winner))
+
+
+@lru_cache(maxsize=1)
+def _history():
+    return jax.jit(phases.history, static_argnums=(2, 3, 4, 5), compiler_options=THOROUGH)
 
 
 @lru_cache(maxsize=1)
@@ -199,6 +205,11 @@ def _emergence():
     return jax.jit(jax.vmap(ffn.emergence, in_axes=(0, None)))
 
 
+def emergences(token: Any, rows: Any) -> np.ndarray:
+    """V_psi at every kept moment."""
+    return np.asarray(_emergence()(rows, token.fibers))
+
+
 @lru_cache(maxsize=1)
 def _gamma():
     return jax.jit(phases.gamma)
@@ -209,22 +220,49 @@ def _gammas():
     return jax.jit(jax.vmap(phases.gamma, in_axes=(None, 0)))
 
 
+@lru_cache(maxsize=6)
 def gammas(one: Seen) -> Any:
     """Gamma+ and Gamma- at every kept moment."""
-    return _gammas()(one.token, one.history.features)
+    return jax.tree.map(np.asarray, _gammas()(one.token, one.history.features))
 
 
 @lru_cache(maxsize=1)
-def _value_gradients():
-    gradient = lambda token, features: jax.grad(lambda now: token.loss(now))(features).value  # noqa: E731
+def _logits():
+    return jax.jit(jax.vmap(lambda token, features: token.logits(features), in_axes=(None, 0)))
+
+
+def logits(one: Seen) -> np.ndarray:
+    """F_j on every pair at every kept moment."""
+    return np.asarray(_logits()(one.token, one.history.features))
+
+
+@lru_cache(maxsize=1)
+def _probabilities():
+    return jax.jit(jax.vmap(lambda token, features: token.probabilities(features), in_axes=(None, 0)))
+
+
+def probabilities(one: Seen) -> np.ndarray:
+    """logit_j on every pair at every kept moment."""
+    return np.asarray(_probabilities()(one.token, one.history.features))
+
+
+@lru_cache(maxsize=1)
+def _gradients():
+    gradient = lambda token, features: jax.grad(lambda now: token.loss(now))(features)  # noqa: E731
     return jax.jit(jax.vmap(gradient, in_axes=(None, 0)))
+
+
+@lru_cache(maxsize=6)
+def gradients(one: Seen) -> Any:
+    """The gradient of the loss at every kept moment."""
+    return jax.tree.map(np.asarray, _gradients()(one.token, one.history.features))
 
 
 def pushes_are_the_gradient(one: Seen):
     """Minus the gradient of V(y) is half of Gamma+ less the sum of Gamma- over actions, all along (`defB5-gamma`)."""
-    parts = jax.tree.map(np.asarray, gammas(one))
+    parts = gammas(one)
     split = (parts.push - parts.pull.sum(axis=3)) / 2
-    found = -np.asarray(_value_gradients()(one.token, one.history.features))
+    found = -gradients(one).value
     yield equal("minus the gradient of V(y) at every moment", found, split, 1e-10)
 
 

@@ -89,6 +89,7 @@ def _flat(weights, count: int) -> np.ndarray:
     of=(memory.memory, memory.largest_model, memory.fourier, memory.samples_to_see),
     cases=(Hidden(), Hidden(scale=0.3)),
     seeds=3,
+    optimise=True,
 )
 def gradients_hide_the_secret(config: Hidden, seed: int):
     each, of_mean = _by_sample()

@@ -73,9 +73,11 @@ def fourier(values: np.ndarray) -> np.ndarray:
     half = 1
     while half < len(found):
         pairs = found.reshape(-1, 2, half, *found.shape[1:])
-        pairs[:] = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1) / 2
+        zero = pairs[:, 0].copy()
+        pairs[:, 0] += pairs[:, 1]
+        np.subtract(zero, pairs[:, 1], out=pairs[:, 1])
         half *= 2
-    return found
+    return found / len(found)
 
 
 def samples_to_see(noise: float, signals: np.ndarray) -> float:

@@ -79,6 +79,21 @@ def _pool(config: Stochastic, seed: int) -> Pool:
     return Pool(overlaps, float(np.abs(overlaps).max()), delta)
 
 
+@lru_cache(maxsize=24)
+def trained(config: Stochastic, seed: int, time: float) -> tuple[float, float]:
+    """The two scalars of the flow at this time, which several corollaries look at."""
+    path = stochastic.flow(config.task, config.encoding_width, pool_of(config, seed).overlaps, np.array([time]))
+    return float(path.alpha[-1]), float(path.C[-1])
+
+
+@lru_cache(maxsize=24)
+def descent(config: Stochastic, seed: int) -> onehot.Trajectory:
+    """The steps of gradient descent on the pool, which several lemmas look at."""
+    task, width = config.task, config.encoding_width
+    eta = config.step * stochastic.largest_learning_rate(task, width)
+    return stochastic.descend(task, width, pool_of(config, seed).overlaps, eta, config.steps)
+
+
 def law_of(config: Stochastic, seed: int, count: int, role: str = "encodings") -> np.ndarray:
     """`count` sets of encodings, conditioned on RIP or on the threshold."""
     sizes = seed, count, config.task.length, config.encoding_width
@@ -215,7 +230,7 @@ def the_averaged_induction_hypothesis_holds_at_every_step(config: Stochastic, se
     task, width = config.task, config.encoding_width
     pool, epsilon = pool_of(config, seed), epsilon_of(config)
     eta = config.step * stochastic.largest_learning_rate(task, width)
-    steps = stochastic.descend(task, width, pool.overlaps, eta, config.steps)
+    steps = descent(config, seed)
     late = stochastic.convergence_time(task, epsilon, 0.0)
     flow = stochastic.flow(task, width, pool.overlaps, np.geomspace(1.0, late, 300))
     share = stochastic.share_stochastic(task, width)
@@ -231,9 +246,7 @@ def the_averaged_induction_hypothesis_holds_at_every_step(config: Stochastic, se
 def increments(config: Stochastic, seed: int, gamma_of):
     """Along descent, the slope of C against (1 -+ gamma) times its value without overlaps."""
     task, width, pool = config.task, config.encoding_width, pool_of(config, seed)
-    eta = config.step * stochastic.largest_learning_rate(task, width)
-    path = stochastic.descend(task, width, pool.overlaps, eta, config.steps)
-    gamma, found = gamma_of(pool.delta), []
+    path, gamma, found = descent(config, seed), gamma_of(pool.delta), []
     none = np.zeros((1, task.length - task.sparsity))  # without overlaps both bounds are known
     slopes = stochastic.output_averaged_slopes(task, width, none, 0.9, 1.5)[1]
     bounds = stochastic.attention_slope_bounds(task, width, none, 0.9, 1.5, gamma)
@@ -296,11 +309,10 @@ def the_increments_are_within_the_printed_factors(config: Stochastic, seed: int)
     seeds=3,
 )
 def the_trained_scalars_are_where_the_corollary_says(config: Stochastic, seed: int):
-    task, width = config.task, config.encoding_width
+    task = config.task
     pool, epsilon = pool_of(config, seed), epsilon_of(config)
     time = stochastic.convergence_time_with_logarithm(task, epsilon, 0.0)
-    path = stochastic.flow(task, width, pool.overlaps, np.array([time]))
-    alpha, C = float(path.alpha[-1]), float(path.C[-1])
+    alpha, C = trained(config, seed, time)
     low, high = stochastic.alpha_interval(task, epsilon)
     gamma = encodings.overlap_bound(pool.delta, task.sparsity)
     printed = stochastic.attention_threshold_printed(task, epsilon, pool.delta)
@@ -371,10 +383,9 @@ def _fresh(config: Stochastic, seed: int) -> np.ndarray:
 )
 def trained_weights_work_with_any_fixed_encodings(config: Stochastic, seed: int):
     task, width = config.task, config.encoding_width
-    pool, epsilon = pool_of(config, seed), epsilon_of(config)
+    epsilon = epsilon_of(config)
     time = stochastic.convergence_time_with_logarithm(task, epsilon, 0.0)
-    path = stochastic.flow(task, width, pool.overlaps, np.array([time]))
-    alpha, C = float(path.alpha[-1]), float(path.C[-1])
+    alpha, C = trained(config, seed, time)
     fresh = fresh_overlaps(config, seed)
     losses = [stochastic.loss_averaged_loss(task, overlaps, alpha, C) for overlaps in fresh]
     yield at_most("loss with one fixed E", losses, epsilon)
