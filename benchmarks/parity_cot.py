@@ -131,7 +131,7 @@ def agreement(model: Transformer, problem: Problem, heads: int, device: str) -> 
 
 def our_steps(config: Training, steps: int, graph: bool = True) -> tuple[Work, Transformer, Problem]:
     """Some training steps in one compiled loop, the model they start from, and the problem."""
-    options = compiler.for_loops() if graph else {}
+    options = compiler.for_stage(graph=True) if graph else {}
     trial, key = RunningTrial(jax.tree.map(jnp.asarray, config), jnp.uint32(0)), jax.random.key(0)
     stage = gradient_training(**train.steps(), steps=steps, steps_per_tick=steps)
     start = jax.jit(partial(stage.init, trial, None))(key)
