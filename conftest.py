@@ -8,8 +8,7 @@ run what users run.
 import importlib.util
 import os
 
-import tests.helpers  # noqa: F401  the hook looks its checker up as an attribute
-from jaxtyping import install_import_hook
+from tests import checking
 
 collect_ignore_glob = ["src/stairwise/papers/*/certificates/*"]  # scripts of their own, which a test runs
 if importlib.util.find_spec("torch") is None:  # without it there is nothing to compare with
@@ -17,7 +16,7 @@ if importlib.util.find_spec("torch") is None:  # without it there is nothing to 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy and PyTorch
     os.environ.setdefault(threads, "1")  # in the workers of pytest-xdist: they would wait for those of one another
-install_import_hook(["stairwise", "benchmarks"], "tests.helpers.typecheck")
+checking.install(["stairwise", "benchmarks"])
 import jax  # noqa: E402
 from jax._src import compiler as jax_compiler  # noqa: E402  options of every program have no public place
 
