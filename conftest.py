@@ -9,14 +9,14 @@ import importlib.util
 import os
 import threading
 
-from tests import checking
-
 collect_ignore_glob = ["src/stairwise/papers/*/certificates/*"]  # scripts of their own, which a test runs
 if importlib.util.find_spec("torch") is None:  # without it there is nothing to compare with
     collect_ignore_glob += ["benchmarks/*"]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # of NumPy and PyTorch
-    os.environ.setdefault(threads, "1")  # in the workers of pytest-xdist: they would wait for those of one another
+    os.environ.setdefault(threads, "1")  # of small matrices they would only wait for one another
+from tests import checking  # noqa: E402  which imports NumPy
+
 checking.install(["stairwise", "benchmarks"])
 import jax  # noqa: E402
 from jax._src import compiler as jax_compiler  # noqa: E402  options of every program have no public place
