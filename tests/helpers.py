@@ -1,9 +1,6 @@
-"""What tests share: the one way to compare arrays, and the type checker that the import hook puts on the package."""
+"""What tests share: the one way to compare arrays."""
 
 import numpy as np
-from beartype import BeartypeConf, beartype
-
-typecheck = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int is a float here, as in PEP 484
 
 
 def assert_close(a, b, tol: float) -> None:

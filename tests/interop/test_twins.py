@@ -62,7 +62,7 @@ def composition() -> AttentionOnly:
     return jax.tree.map(lambda leaf: weights(*leaf.shape), model)
 
 
-TREE = balanced(jnp.arange(4, dtype=jnp.int32), 4)
+TREE = eqx.filter_jit(balanced)(jnp.arange(4, dtype=jnp.int32), 4)
 CASES = {
     "learned": lambda: (standard(positions="learned"), "__call__", [whole(7, 6)]),
     "rotary": lambda: (standard(positions="rotary", outputs=3, norm="rms", loops=2), "__call__", [whole(7, 6)]),

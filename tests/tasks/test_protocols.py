@@ -21,7 +21,7 @@ from stairwise.train.loop import Member, Program
 from stairwise.train.schemes import supervised
 from tests.tasks import protocol
 
-HIDDEN = draw_hidden(jax.random.key(3), 3, 4)
+HIDDEN = eqx.filter_jit(draw_hidden)(jax.random.key(3), 3, 4)
 MAPS = Composition(HIDDEN)
 TASKS = {
     "selection": SparseSelection(6, 2, 3),

@@ -6,6 +6,7 @@ size; the numbers d and k may then be traced. Without padding slots = d, and a t
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -129,6 +130,11 @@ def balanced(
     ([[0, 3], [4, 16]], [1, 2])
     """
     slots, count = _sizes(leaves, inputs, count, slots)
+    return _balanced(leaves, inputs, count, slots)
+
+
+@partial(jax.jit, static_argnames="slots", inline=True)  # one program, where a dozen would run one after another
+def _balanced(leaves, inputs, count, slots: int) -> Tree:
     room = len(leaves)
     entry = jnp.arange(2 * (room - 1), dtype=jnp.int32)
     token = jnp.where(entry < count, leaves[jnp.minimum(entry, room - 1)], slots + entry - count)
@@ -154,6 +160,11 @@ def chain(
     ([[0, 3], [4, 16]], [1, 2])
     """
     slots, count = _sizes(leaves, inputs, count, slots)
+    return _chain(leaves, inputs, count, slots)
+
+
+@partial(jax.jit, static_argnames="slots", inline=True)
+def _chain(leaves, inputs, count, slots: int) -> Tree:
     node = jnp.arange(len(leaves) - 1, dtype=jnp.int32)
     before = jnp.where(node == 0, leaves[0], slots + node - 1)
     children = jnp.stack([leaves[1:], before], axis=1)

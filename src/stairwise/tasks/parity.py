@@ -10,6 +10,7 @@ True
 
 import dataclasses
 from fractions import Fraction
+from functools import partial
 from math import comb
 from typing import ClassVar, NamedTuple
 
@@ -56,7 +57,11 @@ def draw_subset(
     >>> draw_subset(jax.random.key(1), 5, 5).tolist()
     [0, 1, 2, 3, 4]
     """
-    bits, size = slots if bits is None else bits, room if size is None else size
+    return _subset(key, slots, room, slots if bits is None else bits, room if size is None else size)
+
+
+@partial(jax.jit, static_argnames=("slots", "room"), inline=True)  # one program, where ten would run one after another
+def _subset(key, slots: int, room: int, bits, size) -> Integer[Array, " room"]:
     lots = jax.random.bits(key, (slots,), dtype=jnp.uint32)
     position = jnp.arange(slots, dtype=jnp.int32)
     lots = jnp.where(position < bits, lots >> 1, jnp.uint32(2**32 - 1))

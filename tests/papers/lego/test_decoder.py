@@ -18,7 +18,7 @@ from tests.helpers import assert_close
 LENGTH, WIDTH = 4, 8
 TASK = lego("S3", variables=9, length=LENGTH)
 CHAINS = drawn(TASK, 0, 3)
-CLAUSES = TASK.clauses(jax.tree.map(lambda leaf: leaf[0], CHAINS))
+CLAUSES = jax.jit(lambda chains: TASK.clauses(jax.tree.map(lambda leaf: leaf[0], chains)))(CHAINS)
 
 
 @eqx.filter_jit
@@ -88,7 +88,7 @@ def test_the_decoder_at_answers_equals_a_causal_transformer_at_every_clause(opti
 
 
 @pytest.mark.parametrize("positions", ["none", "learned"])
-@pytest.mark.parametrize("present", [None, jnp.arange(2 * LENGTH + 1) != 1])
+@pytest.mark.parametrize("present", [None, jnp.asarray(np.arange(2 * LENGTH + 1) != 1)])
 def test_the_way_of_a_gpu_gives_the_same_loss_and_gradient(monkeypatch, positions, present):
     """With the plain forms of its kernels; a loss by comparison is that by indexing."""
     with jax.enable_x64(True):

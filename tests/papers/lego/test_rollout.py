@@ -19,7 +19,7 @@ from stairwise.train.own import OwnModel
 LONGEST = 6
 TASK = lego("C5", variables=9, length=LONGEST)
 CHAINS = drawn(TASK, 0, 4)
-CHAIN = jax.tree.map(lambda leaf: leaf[0], CHAINS)
+CHAIN = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), CHAINS)
 
 
 @eqx.filter_jit

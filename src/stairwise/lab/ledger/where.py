@@ -5,7 +5,7 @@ Everything is answered from the manifest and by reading source files; nothing is
 
 import ast
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +93,7 @@ def place(reference: str) -> Place:
     file = provenance.locate(module)
     if file.is_dir():
         file = file / "__init__.py"
-    inside: ast.AST = ast.parse(file.read_text(encoding="utf-8"))
+    inside: ast.AST = _parsed(file)
     line, about = 1, ""
     for part in name.split("."):
         for node in ast.walk(inside):  # outer definitions come before inner ones
@@ -102,6 +102,11 @@ def place(reference: str) -> Place:
                 about = (ast.get_docstring(node) or "").partition("\n")[0]
                 break
     return Place(name, file, line, about)
+
+
+@lru_cache(maxsize=8)  # neighbours in a ledger are of few modules
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 # --- the map of a paper -----------------------------------------------------------------------------------------------

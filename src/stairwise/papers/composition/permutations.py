@@ -3,6 +3,7 @@
 A row p sends j to p[j]; composition is a gather: (p o q)[j] = p[q[j]].
 """
 
+from functools import partial
 from itertools import permutations
 
 import jax
@@ -24,6 +25,7 @@ def uniform_subset(key: PRNGKeyArray, size: int, members: int):
     return ranks(jax.random.bits(key, (1, size), dtype=jnp.uint32))[0] < members
 
 
+@partial(jax.jit, inline=True)  # one program, where ten would run one after another
 def ranks(words: Integer[Array, "count size"]) -> Integer[Array, "count size"]:
     """The rank of each entry in its row; equal entries in the order of their places."""
     place = jnp.arange(words.shape[1], dtype=jnp.int32)
