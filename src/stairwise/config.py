@@ -524,7 +524,7 @@ def _coerce(name: str, value: Any, kind: Any, metadata: Mapping[str, Any]) -> An
         raise ConfigError(f"{name}={short(given)} must be a {kind.__name__}")
     if metadata.get("choices") and value not in metadata["choices"]:
         raise ConfigError(f"{name}={short(given)} must be one of {', '.join(metadata['choices'])}")
-    if kind is int or kind is float:
+    if isinstance(value, int | float) and kind in (int, float):
         _check_range(name, given, value, metadata)
     return value
 
