@@ -7,7 +7,9 @@ import pytest
 from stairwise.commands.background import SecondProcess
 from stairwise.lab import registry
 from stairwise.lab.ledger.verify import verify
+from stairwise.lab.run.execute import cache_folder
 from stairwise.lab.store.store import Store
+from stairwise.record import published
 
 pytestmark = pytest.mark.slow
 NAMES = ["parity_onestep/oracle", "parity_onestep/onestep"]
@@ -46,6 +48,17 @@ def test_it_checks_claims_until_it_is_told_to_end(tmp_path):
     rows = list(verify(names, store=store))
     assert [row.stored for row in rows] == [True, True]
     assert [row.verdict.status for row in rows] == ["holds", "holds"]
+
+
+def test_it_unpacks_what_is_published_before_a_report_asks_for_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    second = SecondProcess([], str(tmp_path / "store"), record=["selection/online", "parity_onestep/oracle"])
+    second.process.join(120)
+    there = set((cache_folder() / "published").iterdir())
+    assert len(there) == 2
+    assert published.store(published.files("selection/online")).root in there
+    assert set((cache_folder() / "published").iterdir()) == there
+    second.end()
 
 
 def test_a_claim_that_it_is_at_is_checked_to_its_end(tmp_path):

@@ -33,6 +33,7 @@ from typing import Any, TypeVar
 from stairwise.trees import register
 
 C = TypeVar("C", bound="Config")
+PLAIN = frozenset({bool, int, float, str})
 
 
 class ConfigError(ValueError):
@@ -92,12 +93,11 @@ class Config:
         register(cls)
 
     def __post_init__(self):
-        kinds = _kinds(type(self))
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if not (field.metadata.get("numeric") and is_symbolic(value)):
-                object.__setattr__(self, field.name, _coerce(field.name, value, kinds[field.name], field.metadata))
-        if not any(is_symbolic(field.default) for field in leaves(self)):
+        for name, kind, metadata in _rules(type(self)):
+            value = getattr(self, name)
+            if not (metadata.get("numeric") and is_symbolic(value)):
+                object.__setattr__(self, name, _coerce(name, value, kind, metadata))
+        if not _has_symbolic(self):
             self.check()
 
     def check(self) -> None:
@@ -133,6 +133,17 @@ def _kinds(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
+@cache
+def _rules(cls: type) -> tuple[tuple[str, Any, Mapping[str, Any]], ...]:
+    """Name, type and metadata of each field."""
+    return tuple((field.name, _kinds(cls)[field.name], field.metadata) for field in dataclasses.fields(cls))
+
+
+def _has_symbolic(config: Config) -> bool:
+    values = (getattr(config, name) for name, _, _ in _rules(type(config)))
+    return any(_has_symbolic(value) if isinstance(value, Config) else is_symbolic(value) for value in values)
+
+
 def leaves(config: Config, prefix: str = "") -> Iterator[Field]:
     """The leaf fields of a config in order, with the config's values as their defaults."""
     for field in dataclasses.fields(config):
@@ -145,7 +156,16 @@ def leaves(config: Config, prefix: str = "") -> Iterator[Field]:
 
 def as_dict(config: Config) -> dict[str, Any]:
     """The config as nested plain dictionaries, ready for JSON."""
-    return json.loads(json.dumps(dataclasses.asdict(config)))
+    return {name: _as_plain(getattr(config, name)) for name, _, _ in _rules(type(config))}
+
+
+def _as_plain(value: Any) -> Any:
+    """What a value would be after a journey through JSON."""
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, Config):
+        return as_dict(value)
+    return [_as_plain(part) for part in value] if isinstance(value, tuple) else json.loads(json.dumps(value))
 
 
 def stored_dict(config: Config) -> dict[str, Any]:
@@ -412,6 +432,8 @@ class NoValue:
 
 def is_symbolic(value: Any) -> bool:
     """Whether a numeric field holds no Python number: an array or tracer of JAX, or nothing yet."""
+    if type(value) in PLAIN:
+        return False
     return isinstance(value, NoValue) or type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
@@ -484,10 +506,10 @@ def _integer(text: str) -> int:
 
 
 def _coerce(name: str, value: Any, kind: Any, metadata: Mapping[str, Any]) -> Any:
-    shown = f"{name}={short(value)}"
-    if typing.get_origin(kind) is tuple:
+    given = value
+    if kind not in PLAIN and typing.get_origin(kind) is tuple:
         if not isinstance(value, (tuple, list)):
-            raise ConfigError(f"{shown} must be {_kind_text(kind)}")
+            raise ConfigError(f"{name}={short(value)} must be {_kind_text(kind)}")
         if not value and metadata.get("some"):
             each = f", each {_range_text(metadata)}" if _range_text(metadata) else ""
             raise ConfigError(f"{name}=[] must have at least one value{each}")
@@ -495,19 +517,21 @@ def _coerce(name: str, value: Any, kind: Any, metadata: Mapping[str, Any]) -> An
         return tuple(_coerce(name, part, item, metadata) for part in value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
         value = float(value)
-    if kind in (int, float, str, bool) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-        raise ConfigError(f"{shown} must be {_kind_text(kind)}")
-    if isinstance(kind, type) and issubclass(kind, Config) and not isinstance(value, kind):
-        raise ConfigError(f"{shown} must be a {kind.__name__}")
+    if kind in PLAIN:
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ConfigError(f"{name}={short(given)} must be {_kind_text(kind)}")
+    elif isinstance(kind, type) and issubclass(kind, Config) and not isinstance(value, kind):
+        raise ConfigError(f"{name}={short(given)} must be a {kind.__name__}")
     if metadata.get("choices") and value not in metadata["choices"]:
-        raise ConfigError(f"{shown} must be one of {', '.join(metadata['choices'])}")
-    if isinstance(value, (int, float)) and kind in (int, float):
-        _check_range(shown, value, metadata)
+        raise ConfigError(f"{name}={short(given)} must be one of {', '.join(metadata['choices'])}")
+    if isinstance(value, int | float) and kind in (int, float):
+        _check_range(name, given, value, metadata)
     return value
 
 
-def _check_range(shown: str, value: float, metadata: Mapping[str, Any]) -> None:
-    low, high, above, below = (metadata.get(bound) for bound in ("low", "high", "above", "below"))
+def _check_range(name: str, given: Any, value: float, metadata: Mapping[str, Any]) -> None:
+    low, high = metadata.get("low"), metadata.get("high")
+    above, below = metadata.get("above"), metadata.get("below")
     inside = math.isfinite(value)
     inside &= low is None or value >= low
     inside &= high is None or value <= high
@@ -519,7 +543,7 @@ def _check_range(shown: str, value: float, metadata: Mapping[str, Any]) -> None:
             _range_text(metadata),
             "below 2^63 in size" if inside else "",
         ]
-        raise ConfigError(f"{shown} must be {' and '.join(part for part in parts if part)}")
+        raise ConfigError(f"{name}={short(given)} must be {' and '.join(part for part in parts if part)}")
 
 
 def _range_text(metadata: Mapping[str, Any]) -> str:

@@ -45,7 +45,8 @@ def act(options, fields) -> int:
     tier = "minutes" if everything else "instant"
     request = VerifyRequest.of(tier=tier, jobs=min(provenance.machine()["cores"], MOST_CHECKING))
     checks = [each.claim.name for each in request.claims if each.claim.check is not None and request.due(each)]
-    second = SecondProcess([experiment.name for experiment, _ in chosen], str(store.root), checks)
+    running, shown = ([experiment.name for experiment, _ in each] for each in (chosen, wanted))
+    second = SecondProcess(running, str(store.root), checks, record=shown)
     for index, (experiment, figures) in enumerate(chosen):
         print(f"== {experiment.name}: {experiment.says}", flush=True)
         second.take(index)

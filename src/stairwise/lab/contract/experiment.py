@@ -23,7 +23,6 @@ from stairwise.config import (
     static_fields,
     stored_dict,
     structure,
-    update,
 )
 from stairwise.lab.contract.manifest import unknown
 
@@ -56,7 +55,7 @@ class Preset:
     @cached_property
     def values(self) -> dict[str, tuple[Any, ...]]:
         """The values of each arm in these fields."""
-        return {arm: self._of(update(self.config, fields)) for arm, fields in self.arms.items()}
+        return {arm: self._of(changed(self.config, named(self.config, fields))) for arm, fields in self.arms.items()}
 
     def _of(self, config: Config) -> tuple[Any, ...]:
         found = {leaf.path: leaf.default for leaf in leaves(config)}

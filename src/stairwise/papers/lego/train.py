@@ -258,13 +258,14 @@ def measure(trial: RunningTrial[Practical], state: Training, key, t, *, last: in
     config = trial.config
     task = make_task(config.task, config.longest)
 
+    every_test = jnp.arange(config.test_examples, dtype=jnp.int32)
+    chains, keys = fresh_chains(trial, "test", config.longest, every_test)  # once: drawing takes long to compile
+
     def test(numbers: Integer[Array, " sentences"]) -> Tested:
-        chains, keys = fresh_chains(trial, "test", config.longest, numbers)
-        return rolled_out(state.model, task, chains, config.test_lengths, keys)
+        chosen, places = jax.tree.map(lambda leaf: leaf[numbers], (chains, keys))
+        return rolled_out(state.model, task, chosen, config.test_lengths, places)
 
     tested = in_size(config, t, last, test)
-    every_test = jnp.arange(config.test_examples, dtype=jnp.int32)
-    chains, keys = fresh_chains(trial, "test", config.longest, every_test)
     metrics: dict[str, Array] = {"loss": state.loss}
     for place, length in enumerate(config.test_lengths):
         metrics |= {f"{name} {length}": values[place] for name, values in tested._asdict().items()}
