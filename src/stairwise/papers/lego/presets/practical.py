@@ -83,7 +83,7 @@ LENGTH = practical(
     ),
     {
         "quick": Preset(
-            replace(QUICK, measure_every=500, keep_weights=True, map_lengths=MAPS),
+            replace(QUICK, keep_weights=True, map_lengths=MAPS),
             actions_under(("C4", "S4"), RESIDUALS),
             seeds=3,
             note="fresh data, 3000 steps",
