@@ -109,12 +109,20 @@ class Chances(Config):
     one_seed="it counts 300 runs, each with samples and hidden permutations of its own",
 )
 def nearly_every_run_learns(config: Chances, seed: int):
+    taken: set[int] = set()
+
     def failures(run: AlgorithmRun, repeats: int) -> int:
-        seeds = draws_of(seed, "runs").integers(2**31, size=repeats).tolist()
-        last = (measured(run, each, "curriculum")[-1] for each in seeds)
-        return sum(any(found[name] > run.epsilon for name in found if name.startswith("sup error")) for found in last)
+        failed = 0
+        for each in draws_of(seed, "runs").integers(2**31, size=repeats).tolist():
+            steps = measured(run, each, "curriculum")
+            taken.add(len(steps))
+            failed += any(error > run.epsilon for name, error in steps[-1].items() if name.startswith("sup error"))
+        return failed
 
     failed, repeats = failures(config.run, config.repeats), config.repeats
+    yield equal(
+        "steps of a run: two in each of log2 k + 1 stages", max(taken), 2 * (1 + math.log2(config.run.task.blocks))
+    )
     yield at_most("upper end of the 95 % interval of the share that fails", largest_share(failed, repeats), 0.01)
     fewer = 20
     found = failures(replace(config.run, samples=config.few), fewer)

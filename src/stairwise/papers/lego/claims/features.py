@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.lab.contract.checks import at_least, at_most, equal, hypothesis, measured, note, row, true
@@ -204,6 +205,17 @@ def offset_of_the_features(config: Trained, seed: int):
     yield row({"largest V(y)/B": float(height.max() / config.clip)})
 
 
+def emergence_is_a_mean(config: Trained, one: Seen):
+    """Definition C.3 by its words: V_psi is the mean of V_{j,r}(g, y) over the actions g that send y to j."""
+    fibers, pairs = config.group.fibers, np.asarray(one.end().pairs())  # fibers: [class, value, action]
+    literal = [
+        [pairs[j, :, np.flatnonzero(sends), y].mean(axis=0) for y, sends in enumerate(fibers[j])]
+        for j in range(len(fibers))
+    ]
+    found = np.asarray(ffn.emergence(one.end(), jnp.asarray(fibers.swapaxes(1, 2)))).swapaxes(1, 2)
+    return equal("V_psi as a mean over actions", found, np.array(literal), 1e-12)
+
+
 @LEDGER.bound(
     "thmB1-flow",
     statement="ours",
@@ -219,6 +231,7 @@ def one_neuron_per_pair(config: Resolved, seed: int):
     yield ended(config, one)
     yield at_least("least share", one.shape.share.min(), 0.99)
     yield equal("neurons that win", int(one.shape.distinct()), config.group.values**2)
+    yield emergence_is_a_mean(config, one)
     pairs = 2 * np.asarray(one.end().pairs())
     confounders = np.where(np.asarray(one.token.fibers)[:, None], -np.inf, pairs).max()
     yield at_most("largest confounder / B", confounders / config.clip, 1e-3)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stairwise.config import Config, option, require
-from stairwise.lab.contract.checks import at_most, equal, row
+from stairwise.lab.contract.checks import at_most, equal, row, true
 from stairwise.nn import encodings as nn
 from stairwise.papers.selection import task as tasks
 from stairwise.papers.selection.claims.laws import Exact, Law, sets_of
@@ -145,8 +145,12 @@ def a_one_hot_subset_is_the_sum_of_its_members(config: Sizes, seed: int):
 def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int):
     task, width = config.task, config.encoding_width
     for scheme in ("offenders", "vector"):
-        draw = jax.jit(nn.near_orthogonal, static_argnums=(1, 2, 4))
-        drawn, rounds, above = draw(keys.role_key(seed, "encodings"), task.length, width, config.threshold, scheme)
+        draw = partial(
+            jax.jit(nn.near_orthogonal, static_argnums=(1, 2, 4)),
+            keys.role_key(seed, "encodings"),
+            *(task.length, width, config.threshold, scheme),
+        )
+        drawn, rounds, above = draw(nn.MOST_ROUNDS)
         require(
             not above,
             f"threshold={config.threshold:g} leaves too few of the random encodings to be drawn"
@@ -155,6 +159,8 @@ def drawn_encodings_are_nearly_orthogonal(config: Codes, seed: int):
         E = np.asarray(drawn, dtype=np.float64)
         yield at_most(f"largest |<e_i, e_j>|, {scheme}", encodings.coherence(E), config.threshold + 1e-6)
         yield equal(f"|entry| sqrt(d_e), {scheme}", np.abs(E) * np.sqrt(width), np.ones_like(E), 1e-6)
+        enough, too_few = draw(rounds), draw(rounds - 1)
+        yield true(f"all of its rounds are needed, {scheme}", not enough.above and (too_few.above or rounds == 1))
         yield row(scheme=scheme, rounds=int(rounds))
     chance = encodings.acceptance(task.length, width, config.threshold)
     yield row(

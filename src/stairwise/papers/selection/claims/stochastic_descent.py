@@ -112,6 +112,15 @@ def the_bound_as_printed() -> Comparison:
     return equal("bound at T=8, d=3, epsilon=1/2, delta=1/9", found, 640.0)
 
 
+def literal_loss(task: Task, overlaps: np.ndarray, alpha: float, C: float) -> float:
+    """(d/2) ||Y/q - alpha E S||^2, token by token: S is a softmax of C on y and of C <e_i, e_y> elsewhere."""
+    T, q = task.length, task.sparsity
+    powers = np.exp(C * (np.append(np.ones((len(overlaps), q)), overlaps, axis=1) - 1))
+    mean = (powers / powers.sum(axis=1, keepdims=True)).mean(axis=0)
+    spread = np.append(np.full(q, mean[:q].mean()), np.full(T - q, mean[q:].mean()))  # Lemma E.14
+    return task.width / 2 * float(((np.append(np.full(q, 1 / q), np.zeros(T - q)) - alpha * spread) ** 2).sum())
+
+
 @LEDGER.bound(
     "thm3.3",
     argument=r"its proof uses Lemma A.3, which is false as printed; with $\sqrt{q}\,\delta/(1-\delta)$ in its place"
@@ -134,6 +143,12 @@ def averaged_descent_is_faster_than_the_bound(config: Stochastic, seed: int):
     steps = stochastic.steps_to_loss(task, width, pool.overlaps, eta, epsilon, limit)
     time = eta * steps
     yield at_most(f"steps, of {limit} that are taken at most", steps, limit)
+    yield at_least("steps", steps, 1)
+    if seed == 0:  # the same steps taken apart, and the loss by its words
+        path = stochastic.descend(task, width, pool.overlaps, eta, steps)
+        losses = [literal_loss(task, pool.overlaps, path.alpha[place], path.C[place]) for place in (-1, -2)]
+        yield at_most("loss after these steps / epsilon", losses[0] / epsilon, 1.0)
+        yield at_least("loss after one step less / epsilon", losses[1] / epsilon, 1.0)
     yield at_most("eta t / bound", time, bound)
     yield the_bound_as_printed()
     printed = stochastic.convergence_time_printed(task, epsilon, pool.delta)
