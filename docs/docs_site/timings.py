@@ -20,11 +20,16 @@ def table(name: str) -> str:
     """
     found = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     parts = ["\n".join([*head(HEAD), *map(line, found["rows"])]), machine(found)]
-    busy = [row for row in found["rows"] if isinstance(row["facts"].get("waiting share"), float)]
+    busy = [row for row in found["rows"] if any(isinstance(row["facts"].get(name), float) for name in SHARES)]
     if busy:
         parts.append("\n".join([*head(("work", *MEASURED, *SHARES.values())), *map(device_line, busy)]))
     shown = {*SHARES, *MEASURED, *MEMORY}
-    facts = [(row["work"], *fact) for row in found["rows"] for fact in row["facts"].items() if fact[0] not in shown]
+    facts = [
+        (row["work"], name, value)
+        for row in found["rows"]
+        for name, value in row["facts"].items()
+        if name not in shown and not name.endswith("matrix TFLOP/s")
+    ]
     if facts:
         parts.append("\n".join(f"- {work}: {fact}: {told(value)}." for work, fact, value in facts))
     return "\n\n".join(parts)

@@ -249,6 +249,9 @@ def enough(shares: dict[int, float], share: float) -> float:
     says=r"$d = \Theta(k\ln(n/\delta))$: the width at which the certificate passes is between 1 and 10 times"
     r" $k\ln(n/\delta)$",
     of=(construction.certificate,),
+    free={
+        "certificate": "its value: here only whether it passes counts, and `thm1-certificate` asks for every part of it"
+    },
     cases=(Widths(), Widths(100, 5, draws=12), Widths(100, 20, (8.0, 16.0, 24.0, 32.0, 48.0), draws=5)),
     seeds=3,
 )
