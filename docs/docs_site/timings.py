@@ -10,6 +10,7 @@ FOLDER = Path(__file__).parents[1] / "results" / "bench"
 HEAD = ("work", "unit", "Stairwise, ms", "PyTorch eager, ms", "times", "compiled, ms", "times")
 SHARES = {"share of matrix rate": "share of the matrix rate", "waiting share": "waiting"}  # what a GPU adds to a row
 MEASURED = ("model TFLOP/s", "device busy, ms")
+SYMBOLS = {"W_KQ": "$W_{KQ}$", "d_e=": "$d_e$ = "}
 MEMORY = ("peak so far, MB", "limit, MB")  # of the process, not of the row
 
 
@@ -52,7 +53,10 @@ def told(value: Any) -> str:
 
 def described(row: dict[str, Any]) -> str:
     against = f", against {row['mirror']}" if row["mirror"] else ""
-    return f"`{row['bench']}`: {row['work']}{against}"
+    work = row["work"]
+    for plain, typeset in SYMBOLS.items():
+        work = work.replace(plain, typeset)
+    return f"`{row['bench']}`: {work}{against}"
 
 
 def line(row: dict[str, Any]) -> str:
