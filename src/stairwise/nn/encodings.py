@@ -51,7 +51,7 @@ def near_orthogonal(
     width: int,
     threshold: float | Float[Array, ""] = 1.0,
     scheme: str = "offenders",
-    max_rounds: int = MOST_ROUNDS,
+    max_rounds: int | Int[Array, ""] = MOST_ROUNDS,
 ) -> EncodingDraw:
     """`count` sign vectors of unit norm with |<e_i, e_j>| <= threshold, no two of them equal up to sign.
 
@@ -75,7 +75,7 @@ def near_orthogonal(
     return EncodingDraw(scale * signs, rounds, above)
 
 
-def _redrawn(start, key, limit, max_rounds: int, whole: bool = False):
+def _redrawn(start, key, limit, max_rounds: int | Int[Array, ""], whole: bool = False):
     """Offending rows of the start (or the whole of it) drawn again under fold_in(key, 1), fold_in(key, 2), ..."""
     count, width = start.shape
     earlier = jnp.tril(jnp.ones((count, count), dtype=bool), -1)
@@ -98,7 +98,7 @@ def _redrawn(start, key, limit, max_rounds: int, whole: bool = False):
     return signs, rounds, jnp.any(bad)
 
 
-def _one_by_one(key, count: int, width: int, limit, max_rounds: int):
+def _one_by_one(key, count: int, width: int, limit, max_rounds: int | Int[Array, ""]):
     def accept(carry, i):
         signs, rounds, above = carry
         row_key = jax.random.fold_in(key, i)

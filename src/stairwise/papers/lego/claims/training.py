@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stairwise.compiler import THOROUGH
@@ -144,7 +145,7 @@ class Seen:
 
     def moment(self, place: int) -> Any:
         """The features at a kept moment."""
-        return jax.tree.map(lambda rows: rows[place], self.history.features)
+        return jax.tree.map(lambda rows: jnp.asarray(rows[place]), self.history.features)
 
     def of_winners(self, rows: np.ndarray) -> np.ndarray:
         """(…, classes, neurons, values) at the winning neurons: (…, classes, values)."""
