@@ -61,21 +61,16 @@ def slopes(task: Task, alpha: Number, C: Number) -> tuple[Number, Number]:
     They are (s - alpha (q s^2 + u^2/(T-q)), (alpha d/(T-1)) s u (1 + q alpha (1-T s)/(T-q))), with the last factor
     in the form (1-alpha) + alpha T u/(T-q).
     """
-    return _slopes(*_divisors(task), alpha, C, np.exp)
+    return _slopes(task.length, task.sparsity, task.width, alpha, C, np.exp)
 
 
-def _divisors(task: Task) -> tuple[int, int, float, float]:
-    """T, q, 1/(T-q) and d/(T-1); where there are no other positions, nothing leaks to them, and 1 divides."""
-    T, q = task.length, task.sparsity
-    return T, q, 1 / max(1, T - q), task.width / max(1, T - 1)
-
-
-def _slopes(T: int, q: int, share: float, pace: float, alpha: Any, C: Any, exp: Callable) -> tuple[Any, Any]:
+def _slopes(T: int, q: int, d: int, alpha: Any, C: Any, exp: Callable) -> tuple[Any, Any]:
     decay = (T - q) * exp(-C)
     s = 1 / (q + decay)
     u = decay * s
-    each = u * share
-    return s - alpha * (q * s * s + u * each), alpha * pace * s * u * ((1 - alpha) + alpha * T * each)
+    others = max(1, T - q)  # where there are none, u is 0
+    drive = (1 - alpha) + alpha * T * u / others
+    return s - alpha * (q * s * s + u * u / others), alpha * d / max(1, T - 1) * s * u * drive
 
 
 def example_gradients(
@@ -100,32 +95,30 @@ def example_gradients(
 
 def descend(task: Task, learning_rate: float, steps: int) -> Trajectory:
     """`steps` of gradient descent from zero: the recursion of Lemma D.5; not a number from where it has diverged."""
-    T, q, share, pace = _divisors(task)
+    T, q, d, exp = task.length, task.sparsity, task.width, math.exp
     alpha = C = 0.0
-    alphas, Cs = [alpha], [C]
-    for _ in range(steps):
-        if not -DIVERGED < C < DIVERGED:
+    alphas, Cs = np.empty(steps + 1), np.empty(steps + 1)
+    alphas[0] = Cs[0] = 0.0
+    for step in range(1, steps + 1):
+        if not abs(C) < DIVERGED:
+            alphas[step:] = Cs[step:] = np.nan
             break
-        value, attention = _slopes(T, q, share, pace, alpha, C, math.exp)
+        value, attention = _slopes(T, q, d, alpha, C, exp)
         alpha, C = alpha + learning_rate * value, C + learning_rate * attention
-        alphas.append(alpha)
-        Cs.append(C)
-    path = np.full((2, steps + 1), np.nan)
-    path[:, : len(Cs)] = alphas, Cs
-    return Trajectory(np.arange(steps + 1, dtype=np.float64), *path)
+        alphas[step], Cs[step] = alpha, C
+    return Trajectory(np.arange(len(Cs), dtype=np.float64), alphas, Cs)
 
 
 def steps_to_loss(task: Task, learning_rate: float, epsilon: float, limit: int) -> int:
     """How many steps of gradient descent from zero it takes to a loss of at most epsilon; limit + 1 when more."""
     T, q, d, exp = task.length, task.sparsity, task.width, math.exp
-    _, _, share, pace = _divisors(task)
-    enough = 2 * epsilon / d
+    others = max(1, T - q)  # where there are none, u is 0
     alpha = C = 0.0
     for step in range(limit + 1):
         u = (T - q) / (q * exp(C) + (T - q))
-        if ((1 - alpha) + alpha * u) ** 2 / q + (alpha * u) ** 2 * share <= enough:
+        if d / 2 * (((1 - alpha) + alpha * u) ** 2 / q + (alpha * u) ** 2 / others) <= epsilon:
             return step
-        value, attention = _slopes(T, q, share, pace, alpha, C, exp)
+        value, attention = _slopes(T, q, d, alpha, C, exp)
         alpha, C = alpha + learning_rate * value, C + learning_rate * attention
     return limit + 1
 
