@@ -72,7 +72,7 @@ def for_stage(graph: bool = False, tuned: bool = False) -> dict[str, bool | int 
 
 
 def waits_for_one_core() -> bool:
-    """Whether the device's compiler has most programs on one core, as a GPU's has; that of a CPU uses several."""
+    """Whether the device's compiler has a part of every program on one core, as a GPU's has."""
     import jax
 
     return jax.default_backend() == "gpu"
