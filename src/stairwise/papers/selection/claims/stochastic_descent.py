@@ -144,7 +144,7 @@ def averaged_descent_is_faster_than_the_bound(config: Stochastic, seed: int):
     time = eta * steps
     yield at_most(f"steps, of {limit} that are taken at most", steps, limit)
     yield at_least("steps", steps, 1)
-    if seed == 0:  # the same steps taken apart, and the loss by its words
+    if seed == 0 and steps:  # the same steps taken apart, and the loss by its words
         path = stochastic.descend(task, width, pool.overlaps, eta, steps)
         losses = [literal_loss(task, pool.overlaps, path.alpha[place], path.C[place]) for place in (-1, -2)]
         yield at_most("loss after these steps / epsilon", losses[0] / epsilon, 1.0)
