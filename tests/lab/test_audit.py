@@ -6,7 +6,7 @@ import linecache
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import pytest
@@ -85,7 +85,7 @@ for number, _ in enumerate(audit.audit(LEDGER.claims, cache=Path(sys.argv[1]), s
 def test_an_audit_that_is_killed_keeps_what_it_has_found(tmp_path):
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "audit.json")], check=False)
     assert done.returncode == 9
-    assert len(audit._read(tmp_path / "audit.json")) == 3
+    assert len(audit.read_cache(tmp_path / "audit.json")) == 3
 
 
 def test_every_operator_has_its_mutants():
@@ -160,6 +160,46 @@ def test_a_mutant_in_place_is_what_everybody_calls():
     assert audited.sum_of_squares(3) == 14
 
 
+class Shape:
+    @property
+    def area(self):
+        return 6 * 7
+
+    @cached_property
+    def edge(self):
+        return 2 * (6 + 7)
+
+
+@pytest.mark.parametrize(("name", "value"), [("area", 42), ("edge", 26)])
+def test_a_mutant_of_a_property_is_put_in_its_place(name, value):
+    made = vars(Shape)[name]
+    function = made.fget if isinstance(made, property) else made.func
+    assert getattr(Shape(), name) == value
+    kept = function.__code__
+    try:
+        put_in_place(mutants(function)[0])
+        assert getattr(Shape(), name) != value
+    finally:
+        function.__code__ = kept
+
+
+def test_what_a_file_of_a_paper_knows_is_not_tried_again(tmp_path, monkeypatch):
+    teeth = audited.LEDGER.claims[0]
+    found = {audit.key_of(teeth, mutant): ("killed", "") for mutant in audit.of_claim(teeth)}
+    cache = tmp_path / "cache.json"
+    cache.write_text(json.dumps(found))
+    monkeypatch.setattr(kept, "PAPERS", tmp_path)
+    monkeypatch.setattr(kept, "auditable", lambda targets: [teeth])
+    (tmp_path / "tiny").mkdir()
+    kept.keep("tiny", cache)
+    assert kept.outcomes(["tiny"]) == found
+    monkeypatch.setattr(audit, "look", None)  # nobody is asked
+    trials = list(audit.audit([teeth], kept=kept.outcomes(["tiny"])))
+    assert [trial.outcome for trial in trials] == ["killed"] * len(found)
+    kept.keep("tiny", tmp_path / "no cache")  # what was known stays known
+    assert kept.outcomes(["tiny"]) == found
+
+
 # --- what is kept -----------------------------------------------------------------------------------------------------
 
 
@@ -175,7 +215,7 @@ def test_what_is_known_of_the_present_code_is_kept_and_what_was_not_tried_is_not
     }
     cache = tmp_path / "cache.json"
     cache.write_text(
-        json.dumps({audit._key(teeth, mutant): found for mutant, found in outcomes.items()} | {"old": ("killed", "")})
+        json.dumps({audit.key_of(teeth, mutant): found for mutant, found in outcomes.items()} | {"old": ("killed", "")})
     )
     monkeypatch.setattr(kept, "PAPERS", tmp_path)
     monkeypatch.setattr(kept, "auditable", lambda targets: [teeth])
@@ -247,11 +287,11 @@ def test_an_audit_that_would_not_begin_or_not_end_is_one_line(asked, words):
 def test_a_cache_of_which_any_bit_was_changed_is_not_believed(tmp_path):
     cache = tmp_path / "audit.json"
     cache.write_bytes(seal({"outcomes": {"a": ("killed", ""), "b": ("survived", "why")}}))
-    assert audit._read(cache) == {"a": ("killed", ""), "b": ("survived", "why")}
+    assert audit.read_cache(cache) == {"a": ("killed", ""), "b": ("survived", "why")}
     whole = cache.read_bytes()
     for place, byte in enumerate(whole):
         cache.write_bytes(whole[:place] + bytes([byte ^ 1 << place % 8]) + whole[place + 1 :])
-        assert audit._read(cache) == {}, place
+        assert audit.read_cache(cache) == {}, place
 
 
 CHECKED = """

@@ -46,7 +46,8 @@ def act(options, fields) -> int:
     papers = {claim.paper for claim in claims}
     if options.keep and (cache is None or not papers <= set(built_in())):
         raise ConfigError("--keep writes what is known of papers of this package: leave out --fresh and plug-ins")
-    trials = list(audit.audit(claims, **asked, cache=cache, progress=for_terminal()))
+    kept = {} if options.fresh else audited.outcomes(papers)
+    trials = list(audit.audit(claims, **asked, cache=cache, kept=kept, progress=for_terminal()))
     if options.json:
         print_json(audit.as_dicts(trials))
     else:

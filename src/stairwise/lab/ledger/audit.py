@@ -19,27 +19,32 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stairwise.compiler import children_compile_sooner
 from stairwise.config import Config, ConfigError, leaves, update
 from stairwise.lab import registry
 from stairwise.lab.contract.claims import STRENGTHS, Claim
 from stairwise.lab.ledger.asked import MOST_JOBS, seeds_of
-from stairwise.lab.ledger.mutants import SIDES, Mutant, directions, functions_of, mutants, put_in_place
+from stairwise.lab.ledger.checking import compile_as_asked
+from stairwise.lab.ledger.mutants import SIDES, Mutant, canonical, directions, functions_of, mutants, put_in_place
 from stairwise.lab.ledger.reach import code_hash
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.execute import prepare_jax
 from stairwise.lab.run.forks import Forks
 from stairwise.lab.store.files import StoreError, read_file, replace_file, seal, unseal
 
+Outcome = tuple[str, str]  # how it ended, and a note
 OUTCOMES = ("killed", "survived", "masked", "invalid", "equivalent")
 MISSED = ("survived", "masked")
 UNSEEN = ("outside", "vacuous", "skipped")
 SAME = 1e-12
 UNMOVED, TOGETHER = "no compared value changes", "both sides of every comparison change together"
+TOO_LONG = "took too long, or ended its process"
 BEYOND = "changes by more than the margin"
 NOT_TAKEN = "the comparison lies in a branch that this claim does not take"
 SEALED = b'"seal": "'
 OTHER_CASES = 5  # at which a survivor that changes nothing is looked at again
 LONGEST, PATIENCE = 120.0, 20.0  # seconds for one mutant, beyond ten times what the claim takes
+KEY = 12  # hexadecimal digits
 SAVED_EVERY = 30.0  # seconds: an audit that is killed loses no more
 # which mutants a claim of each strength has to kill, and what share of them; see `counts_against`
 BARS: Mapping[str, tuple[float, tuple[str, ...]]] = {
@@ -63,6 +68,7 @@ class MutantResult:
     after: str
     outcome: str
     note: str = ""
+    key: str = ""  # by which it is found again
 
     def __str__(self) -> str:
         return f"{self.paper}/{self.claim}: {self.place} line {self.line}: {self.before}  ->  {self.after}"
@@ -104,12 +110,13 @@ def audit(
     sample: int | None = None,
     seed: int = 0,
     cache: Path | None = None,
+    kept: Mapping[str, Outcome] | None = None,
     progress: Silent | None = None,
 ) -> Iterator[MutantResult]:
     """Try the mutants of claims in an order drawn from `seed`, until the time is over.
 
-    `sample` is how many mutants at most. What `cache` (a JSON file) knows, by the text of the mutant and the code of
-    the claim, is not tried again.
+    `sample` is how many mutants at most. What `kept` or `cache` (a JSON file) knows, by the text of the mutant and the
+    code of the claim, is not tried again.
     """
     import jax  # noqa: F401  once, and not in every process that is forked
 
@@ -122,19 +129,18 @@ def audit(
     pairs = [(claim, mutant) for claim in claims for mutant in of_claim(claim)]
     random.Random(seed).shuffle(pairs)
     pairs = pairs[:sample]
-    known = _read(cache)
+    known = {**(kept or {}), **read_cache(cache)}
+    found: dict[str, Outcome] = {}
     progress = progress or Silent()
     end = time.monotonic() + 60 * minutes
     started: dict[str, Found] = {}
-    work = Forks(jobs)
+    untried = [pair for pair in pairs if key_of(*pair) not in known]
 
-    def one_by_one() -> Iterator[tuple[Any, Callable[[], Any], float]]:
-        for pair in pairs:
-            claim, mutant = pair
+    def one_by_one(work: Forks) -> Iterator[tuple[Any, Callable[[], Any], float]]:
+        for pair in untried:
+            claim, _ = pair
             if time.monotonic() > end:
                 return
-            if _key(claim, mutant) in known:
-                continue
             if claim.name not in started:
                 started[claim.name] = work.alone(lambda claim=claim: look(claim, points(claim)))
             before = started[claim.name]
@@ -146,26 +152,30 @@ def audit(
                 min(LONGEST, PATIENCE + 10 * before.seconds),
             )
 
-    progress.begin("mutants", len(pairs), sum(_key(*pair) in known for pair in pairs))
     for pair in pairs:
-        if (kept := known.get(_key(*pair))) is not None:
-            yield _trial(*pair, *kept)
+        if (outcome := known.get(key_of(*pair))) is not None:
+            yield _trial(*pair, *outcome)
+    if not untried:
+        return
+    work = Forks(jobs)
+    progress.begin("mutants", len(pairs), len(pairs) - len(untried))
     saved = time.monotonic()
     try:
-        for pair, result in work.results(one_by_one()):
-            outcome = ("invalid", "took too long") if result is None else result
-            if outcome[0] == "survived" and pair[1].operator != "direction":
-                outcome = _survivor(pair[0], pair[1], started[pair[0].name].margin, outcome[1], work)
-            known[_key(*pair)] = outcome
-            progress.finished(pair[0].name, outcome[0])
-            if time.monotonic() - saved > SAVED_EVERY:
-                _save(cache, known)
-                saved = time.monotonic()
-            yield _trial(*pair, *outcome)
+        with children_compile_sooner():
+            for pair, result in work.results(one_by_one(work)):
+                outcome = ("invalid", TOO_LONG) if result is None else result
+                if outcome[0] == "survived" and pair[1].operator != "direction":
+                    outcome = _survivor(pair[0], pair[1], started[pair[0].name].margin, outcome[1], work)
+                found[key_of(*pair)] = outcome
+                progress.finished(pair[0].name, outcome[0])
+                if time.monotonic() - saved > SAVED_EVERY:
+                    _save(cache, found)
+                    saved = time.monotonic()
+                yield _trial(*pair, *outcome)
     finally:
         work.end()
         progress.end()
-        _save(cache, known)
+        _save(cache, found)
 
 
 def auditable(targets: Sequence[str], strength: str | None = None) -> list[Claim]:
@@ -195,6 +205,7 @@ def look(
     import jax
 
     prepare_jax()
+    compile_as_asked(claim)
     found: list[Said] = []
     with jax.enable_x64(claim.precision == 64):
         for case, seed in at:
@@ -297,7 +308,7 @@ def _survivor(claim: Claim, mutant: Mutant, margin: float, note: str, work: Fork
     compared = ("survived", "", 1.0)
     if claim.strength != "inequality" or note in (UNMOVED, TOGETHER):
         compared = work.alone(lambda: _compared(claim, mutant), LONGEST)
-    outcome, why, factor = compared or ("invalid", "could not be compared: took too long, or ended its process", 1.0)
+    outcome, why, factor = compared or ("invalid", f"could not be compared: {TOO_LONG}", 1.0)
     if outcome != "survived":
         return outcome, why
     if free := claim.free.get(mutant.place.rpartition(":")[2]):
@@ -402,19 +413,21 @@ def same(a: Sequence[float], b: Sequence[float]) -> bool:
 # --- what is known, and what is shown ---------------------------------------------------------------------------------
 
 
-def _key(claim: Claim, mutant: Mutant) -> str:
+def key_of(claim: Claim, mutant: Mutant) -> str:
+    """By which a result is found again: another one as soon as the mutant or the code of the claim is another."""
     from stairwise.lab.contract.experiment import digest_of
 
-    return digest_of([claim.name, mutant.place, mutant.source, code_hash(claim.check, claim.cases)])
+    return digest_of([claim.name, mutant.place, canonical(mutant.source), code_hash(claim.check, claim.cases)])[:KEY]
 
 
-def _save(cache: Path | None, known: Mapping[str, tuple[str, str]]) -> None:
+def _save(cache: Path | None, found: Mapping[str, Outcome]) -> None:
     if cache is not None:
         cache.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(cache, seal({"outcomes": {**_read(cache), **known}}))  # another audit may have written meanwhile
+        others = read_cache(cache)  # another audit may have written meanwhile
+        replace_file(cache, seal({"outcomes": {**others, **found}}))
 
 
-def _read(cache: Path | None) -> dict[str, tuple[str, str]]:
+def read_cache(cache: Path | None) -> dict[str, Outcome]:
     """What a cache knows; nothing where it is damaged, since it is only a cache. One without a seal is an older one."""
     try:
         text = b"" if cache is None else read_file(cache)
@@ -427,18 +440,17 @@ def _read(cache: Path | None) -> dict[str, tuple[str, str]]:
 def _trial(claim: Claim, mutant: Mutant, outcome: str, note: str) -> MutantResult:
     place = mutant.place.removeprefix("stairwise.papers.")
     fields = (mutant.operator, place, mutant.line, mutant.before, mutant.after, outcome, note)
-    return MutantResult(claim.paper, claim.id, claim.strength, *fields)
+    return MutantResult(claim.paper, claim.id, claim.strength, *fields, key_of(claim, mutant))
 
 
-def known_trials(claims: Sequence[Claim], cache: Path) -> tuple[list[MutantResult], dict[str, int]]:
+def known_trials(claims: Sequence[Claim], known: Mapping[str, Outcome]) -> tuple[list[MutantResult], dict[str, int]]:
     """What has been tried so far of the claims as they stand now, and how many mutants each of them has."""
-    known = _read(cache)
     found: list[MutantResult] = []
     mutants_of: dict[str, int] = {}
     for claim in claims:
         pairs = [(claim, mutant) for mutant in of_claim(claim)]
         mutants_of[claim.id] = len(pairs)
-        found += [_trial(*pair, *known[_key(*pair)]) for pair in pairs if _key(*pair) in known]
+        found += [_trial(*pair, *known[key_of(*pair)]) for pair in pairs if key_of(*pair) in known]
     return found, mutants_of
 
 

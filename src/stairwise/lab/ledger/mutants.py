@@ -14,7 +14,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -87,6 +87,24 @@ def names_in(code: CodeType) -> list[str]:
     """The names that a code looks up, and those of the functions inside it."""
     inner = [each for each in code.co_consts if isinstance(each, CodeType)]
     return list(dict.fromkeys([*code.co_names, *(name for each in inner for name in names_in(each))]))
+
+
+def canonical(source: str) -> str:
+    """The tree of a source as text: the same in every version of Python, which `ast.unparse` is not.
+
+    >>> canonical("x = f'{a}'  # a name") == canonical('x = f"{a}"')
+    True
+    """
+    return _told(ast.parse(source))
+
+
+def _told(node: Any) -> str:
+    if isinstance(node, list):
+        return f"[{', '.join(map(_told, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
+    return f"{type(node).__name__}({', '.join(f'{name}={_told(value)}' for name, value in fields)})"
 
 
 def mutants(function: FunctionType) -> list[Mutant]:
@@ -171,7 +189,7 @@ def put_in_place(mutant: Mutant, watch: Callable[..., Any] | None = None) -> Non
     target: Any = sys.modules[module]
     for part in name.split("."):
         target = inspect.getattr_static(target, part)
-    function = plain(target)
+    function = plain(_behind(target))
     assert function is not None
     if mutant.operator == "direction":  # the module may have the name of one side only
         for side in ("at_most", "at_least"):
@@ -185,6 +203,13 @@ def put_in_place(mutant: Mutant, watch: Callable[..., Any] | None = None) -> Non
         code = _through_watch.__code__.replace(co_name=function.__name__)
         function.__defaults__ = function.__kwdefaults__ = None
     function.__code__ = code
+
+
+def _behind(target: Any) -> Any:
+    """What a property calls; anything else as it is."""
+    if isinstance(target, property):
+        return target.fget
+    return target.func if isinstance(target, cached_property) else target
 
 
 def _copy_of(function: FunctionType, code: Any) -> FunctionType:

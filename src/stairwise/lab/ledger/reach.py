@@ -4,7 +4,6 @@ A hash of whole modules would forget every result when a neighbour of a formula 
 count whose names the check, or one that it names, mentions.
 """
 
-import ast
 import inspect
 import textwrap
 from functools import cache, partial
@@ -12,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from stairwise.lab.contract.experiment import digest_of
-from stairwise.lab.ledger.mutants import names_in, plain
+from stairwise.lab.ledger.mutants import canonical, names_in, plain
 
 PAPERS = "stairwise.papers"
 
@@ -93,6 +92,6 @@ def _text(function: Any) -> str:
     """The source without comments; of one that has none (a class's constructor, say) the names in it, which are the
     same in every version of Python."""
     try:
-        return ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
+        return canonical(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return repr((function.__code__.co_varnames, function.__code__.co_names))

@@ -508,6 +508,8 @@ def fibers_limit_length(config: AttentionRun, seed: int):
         group = run.group
         shown = {"action": name, "fiber": group.actions // group.values, "solvable": group.solvable, "L*": stars[name]}
         yield row(shown | {"a": float(scores[0]), "c": float(scores[2])})
+        before = critical(run, np.zeros_like(scores))
+        yield at_least(f"L* of {name} over that before training", stars[name] / before, 2.0)
     for smaller, larger in (("C5", "D5"), ("D5", "A5"), ("A5", "S5")):
         yield at_least(f"L* of {smaller} over that of {larger}", stars[smaller] / stars[larger], 1.0)
     yield at_most("C_6 against S_3 on itself", abs(stars["C6"] / stars["S3-regular"] - 1), 0.1)
