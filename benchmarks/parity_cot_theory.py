@@ -55,7 +55,8 @@ def after_one_step(config: ThreeSteps):
 
 
 def row(way: str, settings: Settings) -> Row:
-    sizes = (8, 2, 64, 8, 2, 8) if settings.tiny else (20, 4, 2048, 300, 8, 400)
+    drawn = 8000 if settings.device == "gpu" else 400  # the experiment's batch, and a part of it
+    sizes = (8, 2, 64, 8, 2, 8) if settings.tiny else (20, 4, 2048, 300, 8, drawn)
     inputs, size, width, neurons, batch, samples = sizes
     config = ThreeSteps(Task(inputs, size), width=width, neurons=neurons, logit=10.0, batch=samples, block=samples)
     setting, weights, tokens = after_one_step(config)

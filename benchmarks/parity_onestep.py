@@ -30,7 +30,7 @@ FORMS = {
     "whole": "(d+k-1)-square softmax, whole batch",
     "columns, whole": "only the k-1 columns, whole batch",
 }
-SEEDS = 16
+SEEDS = 64
 
 
 class TorchMirror(Mirror):
