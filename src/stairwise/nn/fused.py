@@ -60,6 +60,19 @@ def on_gpu(dtype: Any) -> bool:
     return jax.default_backend() == "gpu" and dtype in (jnp.float32, jnp.bfloat16) and written_for_this_jax()
 
 
+def in_eights(array: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """The array with zeros behind it, up to a multiple of 8 along an axis.
+
+    A GPU loads 16 bytes at a time: its products of matrices with rows of 183 numbers take twice as long as of 184.
+
+    >>> in_eights(jnp.ones((2, 5), dtype=jnp.float32), axis=1).shape
+    (2, 8)
+    """
+    wide = [(0, 0)] * array.ndim
+    wide[axis] = (0, -array.shape[axis] % 8)
+    return jnp.pad(array, wide)
+
+
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def fused(plain: Callable[[Packed, Mask], Attended], packed: Packed, mask: Mask, shift: Shift = None) -> Attended:
     """`plain(packed + shift, mask)`, by the kernel where an NVIDIA GPU computes it."""

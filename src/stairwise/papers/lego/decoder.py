@@ -24,7 +24,7 @@ from stairwise.nn.attention import (
     normals,
     weighted_values,
 )
-from stairwise.nn.fused import on_gpu
+from stairwise.nn.fused import in_eights, on_gpu
 from stairwise.nn.positions import AtInput, Positions
 from stairwise.nn.relative import make_positions
 from stairwise.nn.rows import norm_rows
@@ -195,17 +195,37 @@ class Decoder(eqx.Module):
         stream = tap("resid_mid", embedded + mixed if self.attention_residual else mixed)
         update = tap("mlp_out", self.mlp(norm_rows(self.mlp_norm, stream)))
         stream = tap("resid_post", stream + update if self.mlp_residual else update)
-        return jnp.einsum("kw,swv->ksv", norm_rows(self.norm, stream), self.unembedding)
+        weight, vocabulary = self.unembedding, self.unembedding.shape[-1]
+        weight = in_eights(weight, axis=-1) if on_gpu(weight.dtype) else weight
+        return jnp.einsum("kw,swv->ksv", norm_rows(self.norm, stream), weight)[..., :vocabulary]
 
 
 def clause_vectors(
     table: Float[Array, "slots vocabulary width"], clauses: Integer[Array, "clauses 5"]
 ) -> Float[Array, "clauses width"]:
-    """The sum of each clause's five tokens' vectors; the blank adds nothing.
+    """The sum of each clause's five tokens' vectors; the blank adds nothing."""
+    return summed_rows(table, clauses) if on_gpu(table.dtype) else _by_index(table, clauses)
 
-    A product with one-hot vectors and no indexing: its gradient is a matrix product too, which a GPU adds up in the
-    same order every time.
-    """
-    one_hot = jax.nn.one_hot(clauses, table.shape[1], dtype=table.dtype)
-    told = one_hot * (clauses != BLANK)[..., None]
-    return jnp.einsum("ksv,svw->kw", told, table)
+
+def _by_index(
+    table: Float[Array, "slots vocabulary width"], clauses: Integer[Array, "clauses 5"]
+) -> Float[Array, "clauses width"]:
+    rows = table[jnp.arange(SLOTS, dtype=jnp.int32), clauses]
+    return jnp.sum(rows * (clauses != BLANK)[..., None], axis=1)
+
+
+@jax.custom_jvp
+def summed_rows(
+    table: Float[Array, "slots vocabulary width"], clauses: Integer[Array, "clauses 5"]
+) -> Float[Array, "clauses width"]:
+    """The same with a gradient that is a product with one-hot vectors: a GPU adds it up in the same order every time,
+    which it does not where indices are scattered."""
+    return _by_index(table, clauses)
+
+
+@summed_rows.defjvp
+def _summed_rows_tangents(primals, tangents):
+    (table, clauses), (moved, _) = primals, tangents
+    moved = in_eights(moved, axis=1)
+    told = jax.nn.one_hot(clauses, moved.shape[1], dtype=moved.dtype) * (clauses != BLANK)[..., None]
+    return summed_rows(table, clauses), jnp.einsum("ksv,svw->kw", told, moved)
