@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stairwise.nn import positions as positions_module
 from stairwise.nn.positions import (
     LearnedPositions,
     NoPositions,
@@ -49,13 +50,17 @@ def test_a_position_outside_the_learned_table_is_nan_and_not_another_row():
     np.testing.assert_array_equal(np.isnan(added), np.repeat([[False], [False], [True], [True], [True]], WIDTH, axis=1))
 
 
-def test_lookup_equals_indexing_to_the_bit_and_so_does_its_gradient():
+@pytest.mark.parametrize("gpu", [False, True])
+def test_lookup_equals_indexing_to_the_bit_and_so_does_its_gradient(monkeypatch, gpu):
+    monkeypatch.setattr(positions_module, "on_gpu", lambda dtype: gpu)
     table = jax.random.normal(jax.random.key(6), (7, WIDTH), jnp.float32)
     indices = jnp.array([6, 0, 3, 3, 1], dtype=jnp.int32)
     np.testing.assert_array_equal(lookup(table, indices), table[indices])
     slopes = jax.random.normal(jax.random.key(7), (LENGTH, WIDTH), jnp.float32)
     gradient = jax.grad(lambda table: jnp.sum(slopes * lookup(table, indices)))(table)
     np.testing.assert_array_equal(gradient, jax.grad(lambda table: jnp.sum(slopes * table[indices]))(table))
+    outside = jax.grad(lambda table: jnp.sum(jnp.nan_to_num(lookup(table, indices + 2))))(table)
+    np.testing.assert_array_equal(outside.sum(axis=1), [0, 0, WIDTH, WIDTH, 0, 2 * WIDTH, 0])
 
 
 @pytest.mark.parametrize("base", [10000.0, 50.0])

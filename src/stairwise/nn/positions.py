@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from stairwise.nn.fused import in_eights, on_gpu
+
 
 @jax.custom_jvp
 def lookup(table: Float[Array, "rows width"], indices: Integer[Array, " length"]) -> Float[Array, "length width"]:
@@ -27,8 +29,11 @@ def lookup(table: Float[Array, "rows width"], indices: Integer[Array, " length"]
 @lookup.defjvp
 def _lookup_tangents(primals, tangents):
     (table, indices), (moved, _) = primals, tangents
-    one_hot = jax.nn.one_hot(indices, len(table), dtype=table.dtype)
-    rows = jnp.matmul(one_hot, moved, precision=lax.Precision.HIGHEST)  # a GPU's default would round the gradient
+    precision: lax.Precision | None = lax.Precision.HIGHEST
+    if on_gpu(moved.dtype):  # there it may be rounded, like the gradients of other weights
+        moved, precision = in_eights(moved, axis=0), None
+    one_hot = jax.nn.one_hot(indices, len(moved), dtype=table.dtype)
+    rows = jnp.matmul(one_hot, moved, precision=precision)
     return lookup(table, indices), jnp.where(_inside(table, indices), rows, 0)
 
 

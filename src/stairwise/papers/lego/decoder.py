@@ -9,6 +9,7 @@ One layer: predicates are looked at and never look, so queries, FFN and heads ar
 values of a clause depend on that clause alone, so a roll-out computes each once.
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -204,12 +205,8 @@ def clause_vectors(
     table: Float[Array, "slots vocabulary width"], clauses: Integer[Array, "clauses 5"]
 ) -> Float[Array, "clauses width"]:
     """The sum of each clause's five tokens' vectors; the blank adds nothing."""
-    return summed_rows(table, clauses) if on_gpu(table.dtype) else _by_index(table, clauses)
-
-
-def _by_index(
-    table: Float[Array, "slots vocabulary width"], clauses: Integer[Array, "clauses 5"]
-) -> Float[Array, "clauses width"]:
+    if on_gpu(table.dtype):
+        return summed_rows(table, clauses)
     rows = table[jnp.arange(SLOTS, dtype=jnp.int32), clauses]
     return jnp.sum(rows * (clauses != BLANK)[..., None], axis=1)
 
@@ -220,7 +217,9 @@ def summed_rows(
 ) -> Float[Array, "clauses width"]:
     """The same with a gradient that is a product with one-hot vectors: a GPU adds it up in the same order every time,
     which it does not where indices are scattered."""
-    return _by_index(table, clauses)
+    tokens = [clauses[:, slot, None] for slot in range(SLOTS)]
+    rows = [jnp.where(token != BLANK, table[slot, token[:, 0]], 0) for slot, token in enumerate(tokens)]
+    return functools.reduce(jnp.add, rows)
 
 
 @summed_rows.defjvp
