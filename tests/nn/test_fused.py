@@ -14,6 +14,7 @@ from tests.helpers import assert_close
 pytestmark = pytest.mark.skipif(not written_for_this_jax(), reason="this JAX lacks parts that the kernels are made of")
 PRESENT = np.array([True, False, True, True, True])
 MASKS = {
+    "none": None,
     "full": jnp.ones((5, 5), dtype=bool),
     "causal": attention_mask(5, causal=True),
     "padded": jnp.broadcast_to(PRESENT, (5, 5)),

@@ -105,8 +105,8 @@ def attend_packed(
     kernel (`fused`) in half precision, and on a GPU in float32 too."""
     if not fits(packed):
         return attend_parts(packed if shift is None else packed + shift.astype(packed.dtype), mask)
-    everyone = jnp.ones((len(packed), len(packed)), dtype=bool)
-    return fused(attend_parts, packed, everyone if mask is None else everyone & mask, shift)
+    whole = None if mask is None else jnp.broadcast_to(mask, (len(packed), len(packed)))
+    return fused(attend_parts, packed, whole, shift)
 
 
 def attend_parts(packed: Packed, mask: Bool[Array, "#length length"] | None) -> Float[Array, "length heads head_width"]:

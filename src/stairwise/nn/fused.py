@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 Packed = Float[Array, "length 3 heads head_width"]
 Attended = Float[Array, "length heads head_width"]
-Mask = Bool[Array, "length length"]
+Mask = Bool[Array, "length length"] | None  # None: every query sees every key
 Shift = Float[Array, "3 heads head_width"] | None
 LONGEST, WIDEST = 64, 256  # what stays on the chip beside its gradient, and what was measured
 
@@ -101,8 +101,8 @@ fused.defvjp(remember, differentiate)
 def forward(packed: Packed, mask: Mask, shift: Shift = None, *, interpret: bool = False) -> Attended:
     length, _, heads, head_width = packed.shape
     shape = jax.ShapeDtypeStruct((length, heads, head_width), packed.dtype)
-    given, team = () if shift is None else (shift,), warps(length, head_width)
-    return launch(forward_kernel, shape, packed, team, interpret)(packed, mask.astype(jnp.int8), *given)
+    call = launch(partial(forward_kernel, *there(mask, shift)), shape, packed, warps(length, head_width), interpret)
+    return call(packed, *given(mask, shift))
 
 
 def backward(
@@ -110,13 +110,21 @@ def backward(
 ) -> tuple[Packed, Shift]:
     shape = jax.ShapeDtypeStruct(packed.shape, packed.dtype)
     team = warps(packed.shape[0], packed.shape[-1], most=8)
+    kernel = partial(backward_kernel, *there(mask, shift))
     if shift is None:
-        call = launch(backward_kernel, shape, packed, team, interpret)
-        return call(packed, mask.astype(jnp.int8), cotangent), None
+        return launch(kernel, shape, packed, team, interpret)(packed, *given(mask, shift), cotangent), None
     shapes = (shape, jax.ShapeDtypeStruct(shift.shape, jnp.float32))
-    call = launch(shifted_backward_kernel, shapes, packed, team, interpret)
-    moved, pushed = call(packed, mask.astype(jnp.int8), shift, cotangent)
+    moved, pushed = launch(kernel, shapes, packed, team, interpret)(packed, *given(mask, shift), cotangent)
     return moved, pushed.astype(shift.dtype)
+
+
+def there(mask: Mask, shift: Shift) -> tuple[bool, bool]:
+    return mask is not None, shift is not None
+
+
+def given(mask: Mask, shift: Shift) -> list[Array]:
+    """What of the two a kernel is given."""
+    return [*([] if mask is None else [mask.astype(jnp.int8)]), *([] if shift is None else [shift])]
 
 
 def launch(kernel: Callable, shapes: Any, packed: Packed, team: int, interpret: bool) -> Callable:
@@ -138,24 +146,29 @@ def warps(length: int, head_width: int, most: int = 4) -> int:
     return most if entries >= 2048 * most else max(1, min(4, entries // 1024))
 
 
-def forward_kernel(packed, mask, *shift_and_attended) -> None:
+def forward_kernel(masked: bool, shifted: bool, packed, *rest) -> None:
     from jax.experimental.pallas.triton import dot
 
-    *shift, attended = shift_and_attended
-    query, key, value = parts_of(packed, *shift)
-    store(attended, (), dot(weights(query, key, mask, packed.shape[-1]).astype(value.dtype), value))
+    mask, shift, (attended,) = told_apart(masked, shifted, rest)
+    query, key, value = parts_of(packed, shift)
+    seen = weights(query, key, mask, packed.shape)
+    store(attended, (), dot(seen.astype(value.dtype), value))
 
 
-def backward_kernel(packed, mask, cotangent, gradient) -> None:
-    for part, head in gradients(parts_of(packed), mask, cotangent):
-        store(gradient, (part,), head)
-
-
-def shifted_backward_kernel(packed, mask, shift, cotangent, gradient, pushed) -> None:
-    """The same, and the sum over positions."""
+def backward_kernel(masked: bool, shifted: bool, packed, *rest) -> None:
+    """The gradient, and its sum over positions where there is a shift."""
+    mask, shift, (cotangent, gradient, *pushed) = told_apart(masked, shifted, rest)
     for part, head in gradients(parts_of(packed, shift), mask, cotangent):
         store(gradient, (part,), head)
-        store_row(pushed, part, head.sum(axis=0))
+        for sums in pushed:
+            store_row(sums, part, head.sum(axis=0))
+
+
+def told_apart(masked: bool, shifted: bool, rest: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...]]:
+    """The mask and the shift, None where there is none, and what follows them."""
+    mask, rest = (rest[0], rest[1:]) if masked else (None, rest)
+    shift, rest = (rest[0], rest[1:]) if shifted else (None, rest)
+    return mask, shift, rest
 
 
 def gradients(parts: list[Array], mask, cotangent) -> Iterator[tuple[int, Array]]:
@@ -164,7 +177,7 @@ def gradients(parts: list[Array], mask, cotangent) -> Iterator[tuple[int, Array]
 
     query, key, value = parts
     head_width, known = cotangent.shape[-1], load(cotangent)
-    seen = weights(query, key, mask, head_width)
+    seen = weights(query, key, mask, cotangent.shape)
     yield 2, dot(seen.astype(value.dtype), known, trans_a=True)
     moved = dot(known, value, trans_b=True)
     scores = seen * (moved - (moved * seen).sum(axis=1, keepdims=True)) * head_width**-0.5
@@ -173,25 +186,26 @@ def gradients(parts: list[Array], mask, cotangent) -> Iterator[tuple[int, Array]
     yield 1, dot(scores, query, trans_a=True)
 
 
-def weights(query: Array, key: Array, mask, head_width: int) -> Float[Array, "queries keys"]:
+def weights(query: Array, key: Array, mask, shape: tuple[int, ...]) -> Float[Array, "queries keys"]:
     """Softmax over visible keys; rows that see none, padding among them, are zero."""
     from jax.experimental.pallas import triton
 
-    length = mask.shape[0]
+    length, head_width = shape[0], shape[-1]
     places = jnp.arange(len(query), dtype=jnp.int32)
-    inside = (places[:, None] < length) & (places[None, :] < length)
-    visible = triton.load(mask.at[places[:, None], places[None, :]], mask=inside, other=0) != 0
+    visible = (places[:, None] < length) & (places[None, :] < length)
+    if mask is not None:
+        visible = triton.load(mask.at[places[:, None], places[None, :]], mask=visible, other=0) != 0
     scores = jnp.where(visible, triton.dot(query, key, trans_b=True) * head_width**-0.5, -1e30)
     powers = jnp.exp(scores - scores.max(axis=1, keepdims=True))
     return jnp.where(visible, powers / powers.sum(axis=1, keepdims=True), 0.0)
 
 
-def parts_of(packed, *shift) -> list[Array]:
+def parts_of(packed, shift) -> list[Array]:
     """Queries, keys and values of this program's head, filled up with zeros; what is filled up is seen by no one."""
     parts = [load(packed, part) for part in range(3)]
-    if not shift:
+    if shift is None:
         return parts
-    return [(head + load_row(shift[0], part)).astype(head.dtype) for part, head in enumerate(parts)]
+    return [(head + load_row(shift, part)).astype(head.dtype) for part, head in enumerate(parts)]
 
 
 def load(array, *part: int) -> Array:
