@@ -56,6 +56,15 @@ def test_they_add_a_shift_and_sum_its_gradient(mask):
         assert_close(found, known, 1e-5)
 
 
+def test_any_mask_of_more_keys_than_a_word_has_bits_is_heeded():
+    packed, cotangent = parts(length=35, heads=1)
+    mask = jax.random.bernoulli(jax.random.key(9), jnp.float32(0.5), (35, 35))
+    assert mask[:, 31].any()
+    assert mask[:, 32].any()
+    assert_close(interpreted(packed, mask), attend_parts(packed, mask), 1e-6)
+    assert_close(interpreted_gradient(packed, mask, cotangent), gradient(packed, mask, cotangent), 1e-6)
+
+
 @pytest.mark.slow
 def test_they_do_so_where_nothing_is_a_power_of_two_or_all_is():
     for length, width in ((17, 20), (16, 16)):

@@ -13,12 +13,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Integer
 
 Packed = Float[Array, "length 3 heads head_width"]
 Attended = Float[Array, "length heads head_width"]
 Mask = Bool[Array, "length length"] | None  # None: every query sees every key
 Shift = Float[Array, "3 heads head_width"] | None
+WORD = 32  # bits of a number
 LONGEST, WIDEST = 64, 256  # what stays on the chip beside its gradient, and what was measured
 
 
@@ -124,7 +125,19 @@ def there(mask: Mask, shift: Shift) -> tuple[bool, bool]:
 
 def given(mask: Mask, shift: Shift) -> list[Array]:
     """What of the two a kernel is given."""
-    return [*([] if mask is None else [mask.astype(jnp.int8)]), *([] if shift is None else [shift])]
+    return [*([] if mask is None else [in_words(mask)]), *([] if shift is None else [shift])]
+
+
+def in_words(mask: Bool[Array, "queries keys"]) -> Integer[Array, "words queries"]:
+    """Each query's row of the mask as bits, 32 to a number: a kernel has it with one load or two.
+
+    >>> in_words(jnp.array([[True, False], [True, True]], dtype=bool)).tolist()
+    [[1, 3]]
+    """
+    queries, keys = mask.shape
+    bits = jnp.pad(mask, ((0, 0), (0, -keys % WORD))).reshape(queries, -1, WORD).astype(jnp.uint32)
+    words = jnp.sum(bits << jnp.arange(WORD, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
+    return lax.bitcast_convert_type(words, jnp.int32).T
 
 
 def launch(kernel: Callable, shapes: Any, packed: Packed, team: int, interpret: bool) -> Callable:
@@ -194,7 +207,11 @@ def weights(query: Array, key: Array, mask, shape: tuple[int, ...]) -> Float[Arr
     places = jnp.arange(len(query), dtype=jnp.int32)
     visible = (places[:, None] < length) & (places[None, :] < length)
     if mask is not None:
-        visible = triton.load(mask.at[places[:, None], places[None, :]], mask=visible, other=0) != 0
+        words = [triton.load(mask.at[word, places], mask=places < length, other=0) for word in range(mask.shape[0])]
+        bits = words[0][:, None]
+        for word, more in enumerate(words[1:], start=1):
+            bits = jnp.where(places[None, :] < WORD * word, bits, more[:, None])
+        visible &= ((bits >> (places % WORD)[None, :]) & 1) != 0
     scores = jnp.where(visible, triton.dot(query, key, trans_b=True) * head_width**-0.5, -1e30)
     powers = jnp.exp(scores - scores.max(axis=1, keepdims=True))
     return jnp.where(visible, powers / powers.sum(axis=1, keepdims=True), 0.0)
