@@ -32,20 +32,20 @@ SIZES = Online(
 FIELDS = {"batch": 16, "test_lengths": "30", "test_sparsities": "4", "test_examples": 16, "encoding.pool": 0}
 
 
-def command(store: str, trials: int, steps: int) -> list[str]:
-    """A sweep of that many trials: ten learning rates, the rest seeds."""
+def command(store: str, trials: int, steps: int, group: int = 1) -> list[str]:
+    """A sweep of that many trials, `group` of them per program: ten learning rates, the rest seeds."""
     fields = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
     grid = ["--grid", "learning_rate=0.1:1:log10"] if trials > 1 else ["--grid", "learning_rate=0.1"]
     length = ["--steps", str(steps), "--measure_every", str(steps), "--seeds", str(max(1, trials // 10))]
     words = [sys.executable, "-m", "stairwise.cli", "sweep", "selection/online", *grid, *length, *fields]
-    return [*words, "--store", store, "--json"]
+    return [*words, "--group", str(group), "--store", store, "--json"]
 
 
-def whole_command(trials: int, steps: int) -> float:
+def whole_command(trials: int, steps: int, group: int = 1) -> float:
     """Seconds of the command."""
     with tempfile.TemporaryDirectory() as store:
         began = time.perf_counter()
-        subprocess.run(command(store, trials, steps), check=True, capture_output=True)
+        subprocess.run(command(store, trials, steps, group), check=True, capture_output=True)
         return time.perf_counter() - began
 
 
@@ -64,8 +64,9 @@ def torch_trial(mirror: TorchMirror) -> None:
         mirror.step()
 
 
-def commands_row(settings: Settings) -> Row:
+def commands_row(group: int, settings: Settings) -> Row:
     trials, steps = (10, 5) if settings.tiny else (500, 100)
+    side_by_side = "" if group == 1 else f", {group} side by side"
     config = replace(SIZES, steps=steps)
     alone = whole_command(1, steps)
     facts = {"programs": programs(trials, steps), "one process per trial, ms": 1e3 * alone}
@@ -73,13 +74,13 @@ def commands_row(settings: Settings) -> Row:
         replace(settings, repeats=min(settings.repeats, 3)),
         Row(
             "sweep",
-            f"{trials} trials of {steps} steps, the whole command",
+            f"{trials} trials of {steps} steps{side_by_side}, the whole command",
             unit="trial",
             mirror="training alone, warm",
             error=agreement(config, True, "cpu"),
             facts=facts,
         ),
-        Work(partial(whole_command, trials, steps), trials),
+        Work(partial(whole_command, trials, steps, group), trials),
         Work(partial(torch_trial, TorchMirror(config))),
         lambda: Work(partial(torch_trial, TorchMirror(config).compiled())),
         tolerance=1e-4,
@@ -109,5 +110,6 @@ def models_row(width: int, settings: Settings) -> Row:
 
 def jobs(settings: Settings) -> list[Job]:
     if settings.device == "cpu":
-        return [Job("a sweep, the whole command", commands_row)]
+        named = {group: f"a sweep, groups of {group}, the whole command" for group in (1, 10)}
+        return [Job(name, partial(commands_row, group)) for group, name in named.items()]
     return [Job(f"a training step a model, {width} models", partial(models_row, width)) for width in (1, 64, 256)]
