@@ -146,7 +146,7 @@ def page(kept: Mapping[str, Kept]) -> str:
     mutants, tried = (sum(int(row[columns.index(name)]) for row in rows) for name in ("mutants", "tried"))
     parts = [HEAD, f"{tried:,} of {mutants:,} mutants have been tried.\n", "## Counts\n", _table(columns, rows)]
     for paper, found in kept.items():
-        parts.append(f"## {paper}\n\nTried at commit `{found['commit']}`.\n")
+        parts.append(f"## {paper}\n\nResults for the code of commit `{found['commit']}`.\n")
         parts += _listed("Not noticed", found, ("survived", "masked"))
         if places := found.get("unasked"):
             parts.append("\n".join(["### Comparisons that no claim asks\n", *(f"- {place}" for place in places), ""]))
