@@ -16,6 +16,7 @@ from stairwise.config import ConfigError
 from stairwise.lab.ledger import audit, reach
 from stairwise.lab.ledger import audited as kept
 from stairwise.lab.ledger.mutants import functions_of, mutants, mutants_of_source, put_in_place
+from stairwise.lab.run import forks
 from stairwise.lab.store.files import seal
 from tests.lab import audited
 
@@ -194,6 +195,7 @@ def test_what_a_file_of_a_paper_knows_is_not_tried_again(tmp_path, monkeypatch):
     kept.keep("tiny", cache)
     assert kept.outcomes(["tiny"]) == found
     monkeypatch.setattr(audit, "look", None)  # nobody is asked
+    monkeypatch.setattr(forks, "started", lambda: True)  # and no process is forked, where JAX forbids it
     trials = list(audit.audit([teeth], kept=kept.outcomes(["tiny"])))
     assert [trial.outcome for trial in trials] == ["killed"] * len(found)
     kept.keep("tiny", tmp_path / "no cache")  # what was known stays known
