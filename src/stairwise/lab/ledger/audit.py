@@ -25,7 +25,7 @@ from stairwise.lab import registry
 from stairwise.lab.contract.claims import STRENGTHS, Claim
 from stairwise.lab.ledger.asked import MOST_JOBS, seeds_of
 from stairwise.lab.ledger.checking import compile_as_asked
-from stairwise.lab.ledger.mutants import SIDES, Mutant, canonical, directions, functions_of, mutants, put_in_place
+from stairwise.lab.ledger.mutants import SIDES, Mutant, directions, functions_of, mutants, put_in_place
 from stairwise.lab.ledger.reach import code_hash
 from stairwise.lab.progress import Silent
 from stairwise.lab.run.execute import prepare_jax
@@ -417,7 +417,7 @@ def key_of(claim: Claim, mutant: Mutant) -> str:
     """By which a result is found again: another one as soon as the mutant or the code of the claim is another."""
     from stairwise.lab.contract.experiment import digest_of
 
-    return digest_of([claim.name, mutant.place, canonical(mutant.source), code_hash(claim.check, claim.cases)])[:KEY]
+    return digest_of([claim.name, mutant.place, mutant.text, code_hash(claim.check, claim.cases)])[:KEY]
 
 
 def _save(cache: Path | None, found: Mapping[str, Outcome]) -> None:

@@ -48,6 +48,11 @@ class Mutant:
     after: str
     source: str
 
+    @cached_property
+    def text(self) -> str:
+        """Its source as `canonical` tells it."""
+        return canonical(self.source)
+
     @property
     def label(self) -> str:
         return f"{self.place} line {self.line}: {self.before}  ->  {self.after}"

@@ -495,7 +495,8 @@ def the_action_decides(config: AttentionRun, seed: int):
     "limits-order",
     statement="ours",
     says=r"on 5 points $L^*$ falls with the fiber size ($C_5$, $D_5$, $A_5$, $S_5$), whatever is solvable; $C_6$ and"
-    r" $S_3$ on itself, which share $|G|$, $|Y|$ and fiber but not commutativity, differ by less than 10 %",
+    r" $S_3$ on itself, which share $|G|$, $|Y|$ and fiber but not commutativity, differ by less than 10 %; training at"
+    r" least doubles $L^*$ of each",
     of=(algorithms._stepped,),
     cases=AttentionRun(action="C5"),
 )
